@@ -34,7 +34,7 @@ const LINGER_MS = 500
 const LEAVES_AT_ONCE = 200
 const CHECK_DUE_EVERY_MS = 500
 const LOGS_AT_ONCE = 100
-/** A log whose checkpoint was not recorded is due again after this time. */
+/** A log whose checkpoint was not recorded, or not cosigned, is due again after this time. */
 const LEASE_MS = 10_000
 
 export async function startAudit(context: EngineContext): Promise<void> {
@@ -154,10 +154,14 @@ function checkpointing(
         const takenAt = now()
         const due = await engine.audit.leaseDue({ now: takenAt, leaseMs: LEASE_MS, limit: LOGS_AT_ONCE })
         await Promise.all(
-          due.map(async (log) => {
-            const checkpoint = { size: log.tree.size, root: rootOf(log.tree).toString('base64'), takenAt }
-            await record({ type: 'CheckpointTaken', logId: log.id, ...checkpoint })
-            witnesses?.add(log.id, checkpoint)
+          due.map(async ({ id: logId, tree, checkpoint: last }) => {
+            const hasGrown = tree.size !== last?.size
+            const checkpoint = hasGrown
+              ? { size: tree.size, root: rootOf(tree).toString('base64'), takenAt }
+              : last
+            const awaitsWitnesses = witnesses !== null
+            if (hasGrown) await record({ type: 'CheckpointTaken', logId, ...checkpoint, awaitsWitnesses })
+            witnesses?.add(logId, checkpoint)
           }),
         )
         hasMore = due.length >= LOGS_AT_ONCE

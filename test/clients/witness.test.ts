@@ -27,16 +27,25 @@ describeWith('litewitness')('a witness of audit logs', () => {
   let folder: string
   let mayfly: Mayfly
   let log: AuditLogJson
+  let witnessArgs: string[]
+  let witness: ChildProcess
   let witnessKey: string
 
   const start = (program: string, ...args: string[]) => {
-    const child = spawn(program, args, { stdio: ['ignore', 'pipe', 'pipe'] })
+    const child = spawn(program, args, { stdio: ['ignore', 'ignore', 'pipe'] })
     children.push(child)
     return child
   }
 
-  /** Starts a witness with a new key. Resolves with its URL. */
-  async function startWitness(): Promise<string> {
+  const stop = async (child: ChildProcess) => {
+    if (child.exitCode !== null || child.signalCode !== null) return
+    const exited = once(child, 'exit')
+    child.kill()
+    await exited
+  }
+
+  /** Starts the agent that has the key of the witness. Returns what the witness is to be started with. */
+  async function startAgent(): Promise<string[]> {
     const [key, socket] = [join(folder, 'key'), join(folder, 'agent.sock')]
     await runProgram('ssh-keygen', ['-q', '-t', 'ed25519', '-N', '', '-f', key], {})
     start('ssh-agent', '-D', '-a', socket)
@@ -44,13 +53,17 @@ describeWith('litewitness')('a witness of audit logs', () => {
     await until('the agent', async () => (await runProgram('ssh-add', [key], { env })).code === 0)
     const { stdout } = await runProgram('ssh-keygen', ['-l', '-f', `${key}.pub`], {})
     const [, fingerprint = ''] = stdout.split(' ')
-    const address = `127.0.0.1:${await freePort()}`
-    const args = ['-name', 'witness.test/w', '-key', fingerprint, '-ssh-agent', socket, '-listen', address]
-    const witness = start('litewitness', '-db', join(folder, 'witness.db'), ...args)
+    const address = ['-listen', `127.0.0.1:${await freePort()}`]
+    const database = ['-db', join(folder, 'witness.db')]
+    return ['-name', 'witness.test/w', '-key', fingerprint, '-ssh-agent', socket, ...address, ...database]
+  }
+
+  async function startWitness(): Promise<void> {
+    const child = start('litewitness', ...witnessArgs)
     let output = ''
-    witness.stderr.on('data', (text: Buffer) => (output += text.toString()))
+    child.stderr.on('data', (text: Buffer) => (output += text.toString()))
     witnessKey = await until('its key', () => Promise.resolve(/vkey=(\S+)/.exec(output)?.[1] ?? null))
-    return `http://${address}`
+    witness = child
   }
 
   /** Makes the log known to the witness, as its command witnessctl does. */
@@ -71,7 +84,9 @@ describeWith('litewitness')('a witness of audit logs', () => {
 
   beforeAll(async () => {
     folder = await mkdtemp(join(tmpdir(), 'mayfly-witness-'))
-    const url = await startWitness()
+    witnessArgs = await startAgent()
+    await startWitness()
+    const url = `http://${witnessArgs[witnessArgs.indexOf('-listen') + 1]}`
     const policy = join(folder, 'policy')
     await writeFile(policy, `witness w ${witnessKey} ${url}\nquorum w\n`)
     mayfly = await startMayfly({ env: { MAYFLY_AUDIT_WITNESS_POLICY: policy } })
@@ -79,14 +94,7 @@ describeWith('litewitness')('a witness of audit logs', () => {
   })
   afterAll(async () => {
     await mayfly.dispose()
-    await Promise.all(
-      children.map(async (child) => {
-        if (child.exitCode !== null) return
-        const exited = once(child, 'exit')
-        child.kill()
-        await exited
-      }),
-    )
+    await Promise.all(children.map(stop))
     await rm(folder, { recursive: true, force: true })
   })
 
@@ -97,6 +105,19 @@ describeWith('litewitness')('a witness of audit logs', () => {
     await createInbox(mayfly)
     const note = await checkpoint(3)
     expect(verifyCosignature(note, witnessKey)).toBeGreaterThan(Date.now() / 1_000 - 60)
+  })
+
+  it('is asked again, also after a kill, if it has not cosigned the last checkpoint', async () => {
+    const { size } = verifyCheckpoint(await noteOf(), log.public_key)
+    await stop(witness)
+    await createInbox(mayfly)
+    const lines = logged().length
+    await until('an attempt', () => Promise.resolve(logged().slice(lines).includes('has not cosigned')))
+    await mayfly.end('SIGKILL')
+    mayfly = await mayfly.restart()
+    expect(verifyCheckpoint(await noteOf(), log.public_key).size).toBe(size)
+    await startWitness()
+    verifyCosignature(await checkpoint(size + 1), witnessKey)
   })
 
   it('cosigns what continues the checkpoints that it has seen, and nothing else', async () => {

@@ -45,7 +45,14 @@ describe('an audit log', () => {
   it('keeps the last checkpoint of its largest size, and none of a size that it does not have', () => {
     const log = logOf(sequenced(leafAt(0, 1), leafAt(0, 2)))
     const taken = (size: number, second: number) =>
-      ({ type: 'CheckpointTaken', logId, size, root: `root ${second}`, takenAt: new Date(second) }) as const
+      ({
+        type: 'CheckpointTaken',
+        logId,
+        size,
+        root: `root ${second}`,
+        takenAt: new Date(second),
+        awaitsWitnesses: false,
+      }) as const
     const after = (...events: ReturnType<typeof taken>[]) =>
       events.reduce((before, event) => evolve(before, event).log, log).checkpoint?.root
     expect(after(taken(2, 1), taken(1, 2))).toBe('root 1')
@@ -57,10 +64,15 @@ describe('an audit log', () => {
     const log = logOf(sequenced(leafAt(0, 1)))
     expect(checkpointDueAt(log)).toEqual(new Date(0))
     const at = new Date('2026-11-21T09:30:00.000Z')
-    const taken = { type: 'CheckpointTaken', logId, size: 1, root: '', takenAt: at } as const
+    const checkpoint = { logId, size: 1, root: '', takenAt: at }
+    const taken = { type: 'CheckpointTaken', ...checkpoint, awaitsWitnesses: false } as const
     expect(checkpointDueAt(evolve(log, taken).log)).toBeNull()
     const grown = evolve(evolve(log, taken).log, sequenced(leafAt(0, 2))).log
     expect(checkpointDueAt(grown)).toEqual(new Date('2026-11-21T09:30:10.000Z'))
+    const awaiting = evolve(log, { ...taken, awaitsWitnesses: true }).log
+    expect(checkpointDueAt(awaiting)).toEqual(new Date('2026-11-21T09:30:10.000Z'))
+    const cosigned = { type: 'CheckpointCosigned', ...checkpoint, cosignatures: [] } as const
+    expect(checkpointDueAt(evolve(awaiting, cosigned).log)).toBeNull()
   })
 
   it('has leaves that are read as they were written', () => {

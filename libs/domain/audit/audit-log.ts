@@ -1,5 +1,6 @@
 import type { LogId } from '#libs/domain/ids/typeid.js'
-import type { AuditEvent } from './events.js'
+import type { EventOf } from '#libs/domain/event-sourcing/declare.js'
+import type { AUDIT_EVENTS, AuditEvent } from './events.js'
 import { writeLeaf, type Leaf } from './leaf.js'
 import { append, EMPTY_TREE, hashOfLeaf, TILE_HEIGHT, type Subtree, type Tree } from './tree.js'
 
@@ -10,6 +11,8 @@ export interface AuditLog {
   /** Of each partition that has leaves, such as `inbox-events/3`: the offset of the last one. */
   sequencedTo: Readonly<Record<string, number>>
   checkpoint: Checkpoint | null
+  /** Whether the checkpoint is still to be cosigned by witnesses. */
+  awaitsWitnesses: boolean
   /** The last one that enough witnesses have cosigned. */
   cosigned: CosignedCheckpoint | null
 }
@@ -48,6 +51,7 @@ export function evolve(before: AuditLog | null, event: AuditEvent): Evolved {
     tree: EMPTY_TREE,
     sequencedTo: {},
     checkpoint: null,
+    awaitsWitnesses: false,
     cosigned: null,
   }
   switch (event.type) {
@@ -79,20 +83,22 @@ function withLeaves(log: AuditLog, leaves: readonly Leaf[]): Evolved {
 }
 
 /** The last one of the largest size counts, since several processes may take them. */
-function withCheckpoint(log: AuditLog, { size, root, takenAt }: Checkpoint): AuditLog {
+function withCheckpoint(log: AuditLog, event: EventOf<typeof AUDIT_EVENTS, 'CheckpointTaken'>): AuditLog {
+  const { size, root, takenAt, awaitsWitnesses } = event
   if (size < (log.checkpoint?.size ?? 0) || size > log.tree.size) return log
-  return { ...log, checkpoint: { size, root, takenAt } }
+  return { ...log, checkpoint: { size, root, takenAt }, awaitsWitnesses }
 }
 
 function withCosigned(log: AuditLog, { size, root, takenAt, cosignatures }: CosignedCheckpoint): AuditLog {
   if (size < (log.cosigned?.size ?? 0) || size > log.tree.size) return log
-  return { ...log, cosigned: { size, root, takenAt, cosignatures } }
+  const awaitsWitnesses = log.awaitsWitnesses && size < (log.checkpoint?.size ?? 0)
+  return { ...log, awaitsWitnesses, cosigned: { size, root, takenAt, cosignatures } }
 }
 
 const CHECKPOINT_EVERY_MS = 10_000
 
-/** When the log's next checkpoint is due; null if it has not grown. */
-export function checkpointDueAt({ tree, checkpoint }: AuditLog): Date | null {
-  if (tree.size === (checkpoint?.size ?? 0)) return null
+/** When the log's next checkpoint is due, or its last one is to be sent to witnesses again; null if neither. */
+export function checkpointDueAt({ tree, checkpoint, awaitsWitnesses }: AuditLog): Date | null {
+  if (tree.size === (checkpoint?.size ?? 0) && !awaitsWitnesses) return null
   return new Date((checkpoint?.takenAt.getTime() ?? -CHECKPOINT_EVERY_MS) + CHECKPOINT_EVERY_MS)
 }

@@ -1,4 +1,14 @@
-import { count, event, id, list, text, time, type EventOf } from '#libs/domain/event-sourcing/declare.js'
+import {
+  boolean,
+  count,
+  event,
+  id,
+  list,
+  optional,
+  text,
+  time,
+  type EventOf,
+} from '#libs/domain/event-sourcing/declare.js'
 import { leaf } from './leaf.js'
 
 /** All events of the topic audit-leaves. Their order is that of the leaves in each account's audit log. */
@@ -19,6 +29,8 @@ export const AUDIT_EVENTS = {
     size: count,
     root: text,
     takenAt: time,
+    /** Whether witnesses are to cosign it. */
+    awaitsWitnesses: optional(boolean, false),
   }),
 
   /** As many witnesses as the operator requires have cosigned the checkpoint of that size. Each line is one of a note. */

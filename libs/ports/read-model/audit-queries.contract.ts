@@ -43,6 +43,7 @@ async function followLog(
             root: 'root',
             size: fields.size,
             takenAt: new Date(fields.takenAtMs),
+            awaitsWitnesses: false,
           } as const)
     const changes = projectAuditEvents(await auditLogsBefore(store, [event]), [event])
     await store.apply({ topic: 'audit-leaves', partition, from, to: from + 1, changes, contents: [] })
