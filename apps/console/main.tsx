@@ -10,6 +10,7 @@ import { text } from './text.js'
 import { AccountView } from './views/account.js'
 import { ActivityView } from './views/activity.js'
 import { AllMailView } from './views/all-mail.js'
+import { AuditView } from './views/audit.js'
 import { DomainsView } from './views/domains.js'
 import { SendingView } from './views/first-steps.js'
 import { InboxesView } from './views/inboxes.js'
@@ -42,6 +43,7 @@ const ROUTES: readonly (readonly [group: ViewPath, rest: string, view: Component
   ['/webhooks', '/:id', WebhookView],
   ['/usage', '', UsageView],
   ['/activity', '', ActivityView],
+  ['/audit', '', AuditView],
   ['/account', '', AccountView],
   ['/status', '', StatusView],
 ]

@@ -65,6 +65,7 @@ const REQUIRED_SCOPES = {
   '/webhooks': [['admin'], READERS],
   '/usage': [],
   '/activity': [['admin', 'audit']],
+  '/audit': [['audit']],
   '/account': [],
   '/status': [],
 } as const
@@ -73,6 +74,8 @@ export type ViewPath = keyof typeof REQUIRED_SCOPES
 
 /** Whether the session has the scopes that a view needs. */
 export function mayOpen(session: Session, path: ViewPath): boolean {
+  // An audit log is that of the whole account.
+  if (path === '/audit' && session.member?.environments != null) return false
   return REQUIRED_SCOPES[path].every((scopes) => session.allows(...scopes))
 }
 

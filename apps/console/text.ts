@@ -697,6 +697,34 @@ export const text = {
     more: 'Show more',
   },
 
+  audit: {
+    title: 'Audit log',
+    about:
+      'Every change in the account and its inboxes, in a log that can be verified: nothing in it was altered or removed since it was signed.',
+    toActivity: 'Who changed what, in words',
+    checkpoint: 'Last checkpoint',
+    noCheckpoint: 'none yet: the first follows within seconds of the first event',
+    leaves: (count: string) => `${count} events`,
+    signed: 'signed',
+    cosignedBy: (names: string) => `cosigned by ${names}`,
+    root: 'Root',
+    publicKey: 'Public key',
+    exportAbout:
+      'Keep the log, and verify it without this server, with a key with the scope audit in MAYFLY_KEY:',
+    events: 'Events',
+    type: 'Type',
+    subject: 'Subject',
+    event: 'Event',
+    none: 'There is no such event up to the last checkpoint.',
+    proof: 'Proof',
+    proofOf: (index: number) => `Proof of event ${index}`,
+    proofAbout: 'It shows that the event is in the log that the checkpoint signs (C2SP tlog-proof).',
+    certificate: 'Certificate',
+    certificateOf: (inbox: string) => `Erasure of ${inbox}`,
+    certificateAbout: 'It says when the key of the inbox was deleted, and proves that this was recorded.',
+    save: 'Save',
+  },
+
   status: {
     title: 'Status',
     ready: 'ready',

@@ -4,8 +4,11 @@ import type { Document } from '#apps/api/openapi/openapi-json.js'
 const HEADING =
   '// Written by `npm run generate`: the schemas of the OpenAPI document, and the query of each operation.\n\n'
 
-/** The client reads no lines of JSON and no states as of a moment, and gets the source of a message separately. */
-const UNUSED: ReadonlySet<string> = new Set(['BulkSummary', 'MessageWithRaw', 'PastInbox', 'PastMessage'])
+/** The client reads no lines of JSON, and gets the source of a message separately. */
+const UNUSED: ReadonlySet<string> = new Set(['BulkSummary', 'MessageWithRaw'])
+
+/** Parameters that the methods of the client set. */
+const SET: ReadonlySet<string> = new Set(['as_of', 'cursor', 'timeout'])
 
 /**
  * Accounts, members, quotas, domains, keys, figures, checks, errors and logs with names that explain themselves. Their
@@ -16,16 +19,27 @@ const UNDESCRIBED: ReadonlySet<string> = new Set([
     'Activity',
     'AuditEvent',
     'AuditLog',
+    'DeletedInbox',
+    'DeletedInboxes',
+    'EndedInbox',
     'Erasure',
     'EventKey',
     'EventQuota',
+    'InboxTokenWithSecret',
     'InboxLabels',
     'Invitation',
+    'ChangeMember',
+    'InvitationWithUrl',
+    'InviteMember',
+    'RegisterInboxWebhook',
     'SetSignIn',
     'Member',
+    'PastInbox',
+    'PastMessage',
     'Quota',
     'RemovedMember',
     'SetQuota',
+    'WebhookWithSecret',
   ],
   ...['Account', 'AccountLimits', 'AccountWithKey', 'ChangeAccount', 'Limits', 'OpenAccount'],
   ...['Attempt', 'Authentication', 'Delivery', 'Position', 'Replay', 'ReplayOfDeliveries', 'ReplayOfRange'],
@@ -46,7 +60,7 @@ export async function renderClientTypes(document: Document): Promise<string> {
   for (const [path, operations] of Object.entries(document.paths)) {
     for (const [method, operation] of Object.entries(operations)) {
       if (operation['x-alias-of'] !== undefined) continue
-      const parameters = operation.parameters.filter((each) => each.in === 'query' && each.name !== 'as_of')
+      const parameters = operation.parameters.filter((each) => each.in === 'query' && !SET.has(each.name))
       if (parameters.length === 0) continue
       paths[path] = {
         ...paths[path],

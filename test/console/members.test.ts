@@ -11,7 +11,7 @@ import { until } from '#test/harness/until.js'
 const READS_MAIL = ['content:read']
 const MAIL_VIEWS = ['mail', 'refused', 'inboxes', 'smtp']
 const VIEWS_OF_ALL = ['keys', 'usage', 'account', 'status']
-const AUDITOR_VIEWS = [...VIEWS_OF_ALL, 'activity']
+const AUDITOR_VIEWS = [...VIEWS_OF_ALL, 'activity', 'audit']
 const ADMIN_VIEWS = [...AUDITOR_VIEWS, 'domains', 'members']
 
 /** The URLs of the views that the sidebar links to, without their dialogs. */
@@ -142,6 +142,37 @@ describeWith('chromium')('the members of an account in the console', () => {
     for (const name of ['Create inbox', 'Edit', 'Share', 'Delete all', 'Delete the inbox'])
       expect(await viewer.page.getByRole('button', { name }).count()).toBe(0)
     expect([...errors, ...viewer.errors]).toEqual([])
+  })
+
+  it('read the audit log, with proofs and certificates of erasure, unless they are restricted', async () => {
+    const admin = await newAccount()
+    const restricted = await openAs(
+      (await invite(admin, { role: 'auditor', environments: ['production'] })).url,
+    )
+    expect(await linksOf(restricted.page)).not.toContainEqual(expect.stringContaining('/audit'))
+
+    const user = withKey(mayfly, await issueKey(admin, { environment: 'production' }))
+    const { id } = await createInbox(user)
+    await call(user, 'DELETE', `/v1/inboxes/${id}`)
+    const { page, errors } = await openAs((await invite(admin, { role: 'auditor' })).url)
+    await page.getByRole('link', { name: 'Audit log', exact: true }).click()
+    await page.getByText(/^\d+ events, signed/).waitFor()
+    await page.getByLabel('Type').selectOption('inbox.erased')
+    await row(page, id).getByRole('button', { name: 'Certificate' }).click()
+    const dialog = page.getByRole('dialog')
+    await dialog.getByText('"does_not_prove"').waitFor()
+    await dialog.getByRole('button', { name: 'Close', exact: true }).click()
+    await page.getByLabel('Type').selectOption('')
+    await row(page, id).first().getByRole('link', { name: id }).click()
+    await until('the events of the inbox', async () => (await page.getByRole('row').count()) === 4)
+    await row(page, 'inbox.created').getByRole('button', { name: 'Proof' }).click()
+    await dialog.getByText('c2sp.org/tlog-proof@v1').waitFor()
+    const [download] = await Promise.all([
+      page.waitForEvent('download'),
+      dialog.getByRole('button', { name: 'Save' }).click(),
+    ])
+    expect(download.suggestedFilename()).toMatch(/^evt_\w+\.tlog-proof$/)
+    expect([...errors, ...restricted.errors]).toEqual([])
   })
 
   it('are invited again with a new link, or not at all', async () => {

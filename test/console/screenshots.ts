@@ -100,6 +100,7 @@ async function prepare(mayfly: Mayfly, endpointUrl: string): Promise<Record<stri
     keys: '/console/keys',
     members: '/console/members',
     webhook: `/console/webhooks/${webhook.id}`,
+    audit: '/console/audit',
     usage: '/console/usage?label=run:42',
   }
 }

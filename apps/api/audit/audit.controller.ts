@@ -1,20 +1,26 @@
-import { Controller, Get, Param, Query } from '@nestjs/common'
+import { Controller, Get, Param, Query, Res } from '@nestjs/common'
 import type { FastifyReply } from 'fastify'
 import Type from 'typebox'
 import { plain, text } from '#libs/domain/event-sourcing/declare.js'
 import { logIdOf } from '#libs/domain/audit/leaf.js'
+import { RECORDS_AT_ONCE } from '#libs/domain/audit/tiles.js'
 import { bytesOf, isId, type EventId } from '#libs/domain/ids/typeid.js'
 import { TYPE_PREFIX } from '#libs/ports/event-log/cloud-event.js'
 import { Count, Digest, IdOf, orNull, resource, time } from '#libs/runtime/resource.js'
 import { isMatch, ListActivity } from '../activity/list-activity.js'
 import { Caller, RequireScope, type Principal } from '../access/principal.js'
+import { RequestBudgets } from '../http/budgets.js'
 import { Reply } from '../http/headers.js'
 import { readOffsetCursor, setNextLink, writeOffsetCursor } from '../http/list-pages.js'
-import { Produces } from '../http/media-types.js'
-import { noResource } from '../http/problems.js'
-import { Describe, Tag } from '../openapi/describe.js'
+import { LinesAnswer } from '../http/lines-answer.js'
+import { NDJSON, Produces } from '../http/media-types.js'
+import { invalid, noResource, notFound } from '../http/problems.js'
+import { nextTurn } from '../http/request-turns.js'
+import { FromDigits, IsWholeNumber } from '../http/rules.js'
+import { Describe, DescribeProperty, Tag } from '../openapi/describe.js'
 import { AuditLogs, SEQUENCED_WITHIN_MS, type IndexedLeaf } from './audit-logs.service.js'
 
+const PLAIN_TEXT = 'text/plain; charset=utf-8'
 const LOG_ID = 'log_01jd6b2k8nf3gq6r9t2w5y8z1c'
 
 const { schema: AuditLogSchema, json: auditLogJson } = resource(
@@ -73,6 +79,18 @@ class ListAuditEvents extends ListActivity {
   override order: 'asc' | 'desc' = 'asc'
 }
 
+class RecordRange {
+  @DescribeProperty('The index of the first leaf. Default: 0.')
+  @FromDigits()
+  @IsWholeNumber(0, Number.MAX_SAFE_INTEGER)
+  from?: number
+
+  @DescribeProperty(`The index after that of the last leaf, at most ${RECORDS_AT_ONCE} more.`)
+  @FromDigits()
+  @IsWholeNumber(0, Number.MAX_SAFE_INTEGER)
+  to?: number
+}
+
 /** A page ends after this number of leaves, even if few of them match. */
 const MAX_EXAMINED = 2_000
 const LEAVES_AT_ONCE = 200
@@ -82,17 +100,21 @@ function shortType(type: string): string {
   return type.startsWith(TYPE_PREFIX) ? type.slice(TYPE_PREFIX.length) : type
 }
 
-/** The account's audit log as JSON, and proofs of its events. */
+/** The account's audit log: its checkpoint, events, proofs and records. */
 @Controller('v1/audit/logs')
 @Tag('Accounts')
 export class AuditController {
-  constructor(private readonly logs: AuditLogs) {}
+  constructor(
+    private readonly logs: AuditLogs,
+    private readonly budgets: RequestBudgets,
+    private readonly lines: LinesAnswer,
+  ) {}
 
   @Get()
   @RequireScope('audit')
   @Describe({
     summary: 'List the audit logs',
-    description: 'The one of the account. Its checkpoint and tiles are under `/v1/audit/logs/{id}`.',
+    description: 'The one of the account. Its tiles are under `/v1/audit/logs/{id}` (C2SP tlog-tiles).',
     answer: { description: 'The logs.', schema: Type.Array(AuditLogSchema) },
   })
   async listAuditLogs(@Caller() principal: Principal) {
@@ -100,6 +122,20 @@ export class AuditController {
     const id = logIdOf(principal.accountId)
     const [origin, [publicKey = '']] = [this.logs.originOf(id), this.logs.publicKeysOf(id)]
     return [auditLogJson({ id, origin, publicKey, size: log?.tree.size ?? 0 })]
+  }
+
+  @Get(':logId/checkpoint')
+  @RequireScope('audit')
+  @Produces(PLAIN_TEXT)
+  @Describe({
+    summary: "Get an audit log's last checkpoint",
+    description:
+      'The size and root of the log, signed (C2SP tlog-checkpoint), with cosignatures that have a time.',
+    answer: { description: 'The checkpoint.', schema: Type.String() },
+    problems: ['not-yet-checkpointed', 'audit-log-contradicted'],
+  })
+  async getCheckpoint(@Caller() principal: Principal, @Param('logId') logId: string) {
+    return this.logs.sign(await this.logs.checkpointed(principal, logId))
   }
 
   @Get(':logId/events')
@@ -142,7 +178,7 @@ export class AuditController {
 
   @Get(':logId/events/:eventId/proof')
   @RequireScope('audit')
-  @Produces('text/plain; charset=utf-8')
+  @Produces(PLAIN_TEXT)
   @Describe({
     summary: 'Prove that an event is in an audit log',
     description: 'A proof that can be verified offline (C2SP tlog-proof), with the checkpoint.',
@@ -160,6 +196,45 @@ export class AuditController {
     const leaf = await this.logs.leafOf(log, event, SEQUENCED_WITHIN_MS)
     if (leaf === null) throw noResource('event', eventId)
     return this.logs.prove(log, leaf.index)
+  }
+
+  @Get(':logId/records')
+  @RequireScope('audit')
+  @Produces(NDJSON)
+  @Describe({
+    summary: 'Read the records of an audit log',
+    description:
+      "The record of each leaf from the event log, as it is hashed, each on a line. The line of a record that the event log no longer has is empty. If the records can't be read to the end, the last line has a `problem`.",
+    answer: { description: 'A line for each leaf.', schema: Type.String() },
+    problems: ['not-yet-checkpointed', 'audit-log-contradicted', 'busy'],
+  })
+  async listAuditRecords(
+    @Caller() principal: Principal,
+    @Param('logId') logId: string,
+    @Query() range: RecordRange,
+    @Res() reply: FastifyReply,
+  ): Promise<void> {
+    const { from = 0, to = from + RECORDS_AT_ONCE } = range
+    if (to <= from || to - from > RECORDS_AT_ONCE) {
+      const detail = `to must be more than from, by ${RECORDS_AT_ONCE} at most`
+      throw invalid({ detail, parameter: 'to' })
+    }
+    const { request } = reply
+    const lines = async function* (records: AsyncGenerator<string | null>) {
+      for await (const record of records) {
+        yield `${record ?? ''}\n`
+        await nextTurn(request)
+      }
+    }
+    // Mail may be large: an account has a batch at a time.
+    await this.budgets.bulk(reply, async () => {
+      const log = await this.logs.checkpointed(principal, logId)
+      const end = range.to === undefined ? Math.min(to, log.size) : to
+      if (end > log.size || from >= end) throw notFound(`The log has ${log.size} leaves at its checkpoint.`)
+      const leaves = await this.logs.leaves(log, { from, to: end, order: 'asc', limit: end - from })
+      const records = lines(this.logs.records(leaves))
+      await this.lines.send(reply, 200, records, (problem) => `{"problem":${problem}}\n`)
+    })
   }
 }
 

@@ -59,6 +59,7 @@ export const AS_OF_PROBLEMS = [
   'not-yet-checkpointed',
   'history-expired',
   'audit-log-contradicted',
+  'busy',
 ] as const
 
 /** The events of an inbox that are read for a state, before and after it. */

@@ -89,7 +89,7 @@ export class MessagesController {
       schema: Type.Array(Type.Union([Message, PastMessage])),
       headers: ['Mayfly-Cursor', 'Link', 'Mayfly-As-Of'],
     },
-    problems: ['inbox-deleted', 'inbox-expired', 'busy', ...AS_OF_PROBLEMS],
+    problems: ['inbox-deleted', 'inbox-expired', ...AS_OF_PROBLEMS],
   })
   async listInboxMessages(
     @Caller() principal: Principal,

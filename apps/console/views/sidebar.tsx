@@ -15,6 +15,7 @@ import {
   Plug,
   Plus,
   ScrollText,
+  ShieldCheck,
   ShieldX,
   Users,
   Webhook,
@@ -57,6 +58,7 @@ export const VIEWS: readonly (readonly [path: ViewPath, title: string, icon: Ico
   ['/webhooks', text.webhooks.title, Webhook, text.webhooks.register],
   ['/usage', text.usage.title, ChartColumn],
   ['/activity', text.activity.title, ScrollText],
+  ['/audit', text.audit.title, ShieldCheck],
   ['/account', text.account.title, CircleUser],
   ['/status', text.status.title, Activity],
 ]

@@ -133,20 +133,58 @@ class Audit {
     return this.connection.get('/v1/audit/logs', options)
   }
 
+  /** The last checkpoint of a log, as text (C2SP tlog-checkpoint). */
+  checkpoint(logId: string, options: CallOptions = {}): Promise<string> {
+    return this.#text(`/v1/audit/logs/${encodeURIComponent(logId)}/checkpoint`, options)
+  }
+
   /** What a log has up to its last checkpoint. */
   events(logId: string, options: QueryOptions<'listAuditEvents'> = {}): Promise<Schemas['AuditEvent'][]> {
     return this.connection.list(`/v1/audit/logs/${encodeURIComponent(logId)}/events`, options)
   }
 
   /** Proves that an event is in a log, as text (C2SP tlog-proof). */
-  async proof(logId: string, eventId: string, options: CallOptions = {}): Promise<string> {
+  proof(logId: string, eventId: string, options: CallOptions = {}): Promise<string> {
     const path = `/v1/audit/logs/${encodeURIComponent(logId)}/events/${encodeURIComponent(eventId)}/proof`
-    return new TextDecoder().decode(await this.connection.bytes(path, options))
+    return this.#text(path, options)
   }
 
   /** The certificate of erasure of an inbox that has ended. */
   erasure(inboxId: string, options: CallOptions = {}): Promise<Schemas['Erasure']> {
     return this.connection.get(`/v1/inboxes/${encodeURIComponent(inboxId)}/erasure`, options)
+  }
+
+  /** An inbox as it was, without content, at a time (RFC 3339) or with a number of leaves. */
+  inboxAsOf(
+    asOf: string | number,
+    inboxId: string,
+    options: CallOptions = {},
+  ): Promise<Schemas['PastInbox']> {
+    return this.connection.get(`/v1/inboxes/${encodeURIComponent(inboxId)}`, { asOf, ...options })
+  }
+
+  messagesAsOf(
+    asOf: string | number,
+    inboxId: string,
+    options: CallOptions = {},
+  ): Promise<Schemas['PastMessage'][]> {
+    return this.connection.list(`/v1/inboxes/${encodeURIComponent(inboxId)}/messages`, { asOf, ...options })
+  }
+
+  historyAsOf(
+    asOf: string | number,
+    inboxId: string,
+    options: CallOptions = {},
+  ): Promise<Schemas['Event'][]> {
+    return this.connection.list(`/v1/inboxes/${encodeURIComponent(inboxId)}/history`, { asOf, ...options })
+  }
+
+  accountAsOf(asOf: string | number, options: CallOptions = {}): Promise<Schemas['Account']> {
+    return this.connection.get('/v1/account', { asOf, ...options })
+  }
+
+  async #text(path: string, options: CallOptions): Promise<string> {
+    return new TextDecoder().decode(await this.connection.bytes(path, options))
   }
 }
 

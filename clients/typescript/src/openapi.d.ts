@@ -146,13 +146,9 @@ export interface components {
 			subdomains?: boolean;
 			catch_all?: components["schemas"]["DomainCatchAll"];
 		};
-		/** What the member may do from now on. */
 		ChangeMember: {
-			/** What the member may do, as in docs/teams.md. */
 			role?: "owner" | "admin" | "developer" | "viewer" | "auditor";
-			/** The only environments that the member can use, or null for all. */
 			environments?: string[] | null;
-			/** `content:read` allows the member to read mail. */
 			permissions?: "content:read"[];
 		};
 		/** What to change of a webhook. */
@@ -253,25 +249,15 @@ export interface components {
 			/** How long it is valid: a whole number and one of `m`, `h`, `d`, `w`, from one minute to the end of the inbox. */
 			expires_in?: string;
 		};
-		/** An inbox that was deleted. */
 		DeletedInbox: {
-			/** Never changes and is never reused. */
 			id: string;
-			/** The address. */
 			address: string;
-			/**
-			 * It is permanently deleted.
-			 * @constant
-			 */
+			/** @constant */
 			state: "deleted";
-			/** When it was deleted. */
 			deleted_at: string;
 		};
-		/** What was deleted. */
 		DeletedInboxes: {
-			/** The number of inboxes that this request has deleted. */
 			deleted: number;
-			/** The number of inboxes that are left to delete. */
 			remaining: number;
 		};
 		/** A message that was deleted. */
@@ -360,20 +346,13 @@ export interface components {
 			timestamp: string;
 			data: components["schemas"]["EventDomain"];
 		};
-		/** An inbox after its end. */
 		EndedInbox: {
-			/** Never changes and is never reused. */
 			id: string;
-			/** The address. */
 			address: string;
-			/** How it ended. */
 			state: "deleted" | "expired";
 			labels: components["schemas"]["InboxLabels"];
-			/** When it was created. */
 			created_at: string;
-			/** When it ended. */
 			ended_at: string;
-			/** The number of messages that it has received, without deleted ones. */
 			message_count: number;
 		};
 		/** The SMTP envelope of a mail. */
@@ -663,17 +642,11 @@ export interface components {
 			/** When it was issued. */
 			created_at: string;
 		};
-		/** A token for one inbox, with its secret. */
 		InboxTokenWithSecret: {
-			/** The id of the token. */
 			id: string;
-			/** What it may do: `read`, or also delete the inbox. */
 			access: "read" | "owner";
-			/** When it expires, at the latest with its inbox. */
 			expires_at: string;
-			/** When it was issued. */
 			created_at: string;
-			/** The bearer token. */
 			token: string;
 		};
 		/** A mail. */
@@ -703,44 +676,25 @@ export interface components {
 			created_at: string;
 			expires_at: string;
 		};
-		/** An invitation with its link. */
 		InvitationWithUrl: {
-			/** The id of the invitation. */
 			id: string;
-			/** The address that was invited; null once erased. */
 			email: string | null;
-			/** What the member may do. */
 			role: "owner" | "admin" | "developer" | "viewer" | "auditor";
-			/** The only environments that the member can use; null for all. */
 			environments: string[] | null;
-			/** `content:read` if the member may read mail, else none. */
 			permissions: "content:read"[];
-			/** The key or the member that invited. */
 			invited_by: string;
-			/** Only a `pending` one can be used, once. */
 			state: "pending" | "accepted" | "revoked" | "expired";
-			/** The member who used it; null if nobody has. */
 			member_id: string | null;
-			/** When it was made. */
 			created_at: string;
-			/** Its link is invalid from then on. */
 			expires_at: string;
-			/** The link for the new member, valid once. */
 			url: string;
-			/** Whether the link was also sent to the address. */
 			mailed: boolean;
 		};
-		/** Whom to invite, and what the new member may do. */
 		InviteMember: {
-			/** The email address. */
 			email: string;
-			/** What the member may do, as in docs/teams.md. */
 			role: "owner" | "admin" | "developer" | "viewer" | "auditor";
-			/** The only environments that the member can use, or null for all. */
 			environments?: string[] | null;
-			/** `content:read` allows the member to read mail. */
 			permissions?: "content:read"[];
-			/** How long the link is valid: 1 to 30 days. */
 			expires_in?: string;
 		};
 		IssueKey: {
@@ -958,6 +912,38 @@ export interface components {
 			subdomains?: boolean;
 			catch_all?: components["schemas"]["DomainCatchAll"];
 		};
+		PastInbox: {
+			id: string;
+			address: string;
+			/** @constant */
+			state: "active";
+			duration: string;
+			password_protected: boolean;
+			name: string | null;
+			labels: components["schemas"]["InboxLabels"];
+			environment: string;
+			created_at: string;
+			expires_at: string;
+			message_count: number;
+			last_message_at: string | null;
+			erased: {
+				event_id: string;
+				type: "message.deleted" | "inbox.expired" | "inbox.deleted";
+				time: string;
+			} | null;
+		};
+		PastMessage: {
+			id: string;
+			inbox_id: string;
+			received_at: string;
+			size: number;
+			digest: string;
+			erased: {
+				event_id: string;
+				type: "message.deleted" | "inbox.expired" | "inbox.deleted";
+				time: string;
+			} | null;
+		};
 		Position: {
 			/** @constant */
 			topic: "inbox-events";
@@ -1029,13 +1015,9 @@ export interface components {
 			reason: string;
 			count: number;
 		};
-		/** A new webhook of an inbox. */
 		RegisterInboxWebhook: {
-			/** The URL of the endpoint: http or https, without user name, password or fragment. */
 			url: string;
-			/** The events to deliver. */
 			events?: ("message.received" | "message.deleted" | "inbox.expired" | "inbox.deleted")[];
-			/** The first event to deliver: `now`, `beginning` for all existing events, or a time (RFC 3339) for the events since then. */
 			start_from?: string;
 		};
 		/** A new webhook of an environment. */
@@ -1219,23 +1201,14 @@ export interface components {
 			/** Why it is disabled: `by-request`; `gone` if its endpoint answered 410; `failing` after 5 days in which every attempt failed. */
 			disabled_reason: ("by-request" | "gone" | "failing") | null;
 		};
-		/** A webhook with its new secret. */
 		WebhookWithSecret: {
-			/** The id of the webhook. */
 			id: string;
-			/** The URL of the endpoint. */
 			url: string;
-			/** The inbox whose events are delivered; null for all inboxes of the environment. */
 			inbox_id: string | null;
-			/** The events that are delivered. */
 			events: ("message.received" | "message.deleted" | "inbox.expired" | "inbox.deleted" | "domain.verified" | "domain.lapsed" | "key.expiring" | "quota.reached")[];
-			/** Whether events are delivered. */
 			state: "active" | "disabled";
-			/** When it was registered. */
 			created_at: string;
-			/** Why it is disabled: `by-request`; `gone` if its endpoint answered 410; `failing` after 5 days in which every attempt failed. */
 			disabled_reason: ("by-request" | "gone" | "failing") | null;
-			/** The signing secret in the form of Standard Webhooks: `whsec_` and base64. */
 			secret: string;
 		};
 	};
@@ -1255,16 +1228,12 @@ export interface operations {
 				limit?: number;
 				/** Oldest or newest first. */
 				order?: "asc" | "desc";
-				/** The position to continue from, as in `Link`. */
-				cursor?: string;
 			};
 		};
 	};
 	waitForInboxMessage: {
 		parameters: {
 			query?: {
-				/** Seconds to wait for a message. */
-				timeout?: number;
 				/** Text that the subject must contain, in upper or lower case. */
 				subject?: string;
 				/** Text that the sender's address or name must contain, in upper or lower case. */
@@ -1291,8 +1260,6 @@ export interface operations {
 				extract?: string;
 				/** Oldest or newest first. */
 				order?: "asc" | "desc";
-				/** The position to continue from, as in `Link` or `Mayfly-Cursor`. */
-				cursor?: string;
 			};
 		};
 	};
@@ -1325,8 +1292,6 @@ export interface operations {
 				extract?: string;
 				/** Oldest or newest first. */
 				order?: "asc" | "desc";
-				/** The position to continue from, as in `Link` or `Mayfly-Cursor`. */
-				cursor?: string;
 				/** The maximum number of items on a page. */
 				limit?: number;
 			};
@@ -1379,10 +1344,6 @@ export interface operations {
 				extract?: string;
 				/** Oldest or newest first. */
 				order?: "asc" | "desc";
-				/** The position to continue from, as in `Link` or `Mayfly-Cursor`. */
-				cursor?: string;
-				/** Seconds to wait for a message. */
-				timeout?: number;
 			};
 		};
 	};
@@ -1419,8 +1380,6 @@ export interface operations {
 				extract?: string;
 				/** Oldest or newest first. */
 				order?: "asc" | "desc";
-				/** The position to continue from, as in `Link` or `Mayfly-Cursor`. */
-				cursor?: string;
 				/** The maximum number of items on a page. */
 				limit?: number;
 			};
@@ -1445,8 +1404,6 @@ export interface operations {
 				limit?: number;
 				/** Oldest or newest first. */
 				order?: "asc" | "desc";
-				/** The position to continue from, as in `Link`. */
-				cursor?: string;
 			};
 		};
 	};
@@ -1457,8 +1414,6 @@ export interface operations {
 				limit?: number;
 				/** Oldest or newest first. */
 				order?: "asc" | "desc";
-				/** The position to continue from, as in `Link`. */
-				cursor?: string;
 				/** The id of who did it. */
 				actor?: string;
 				/** A type, or its first part, such as `member`. */
@@ -1481,8 +1436,6 @@ export interface operations {
 				limit?: number;
 				/** Oldest or newest first. */
 				order?: "asc" | "desc";
-				/** The position to continue from, as in `Link`. */
-				cursor?: string;
 				/** The id of who did it. */
 				actor?: string;
 				/** A type, or its first part, such as `member`. */
@@ -1498,6 +1451,16 @@ export interface operations {
 			};
 		};
 	};
+	listAuditRecords: {
+		parameters: {
+			query?: {
+				/** The index of the first leaf. */
+				from?: number;
+				/** The index after that of the last leaf, at most 256 more. */
+				to?: number;
+			};
+		};
+	};
 	listKeys: {
 		parameters: {
 			query?: {
@@ -1505,8 +1468,6 @@ export interface operations {
 				limit?: number;
 				/** Oldest or newest first. */
 				order?: "asc" | "desc";
-				/** The position to continue from, as in `Link`. */
-				cursor?: string;
 			};
 		};
 	};
@@ -1517,8 +1478,6 @@ export interface operations {
 				limit?: number;
 				/** Oldest or newest first. */
 				order?: "asc" | "desc";
-				/** The position to continue from, as in `Link`. */
-				cursor?: string;
 			};
 		};
 	};
@@ -1529,16 +1488,6 @@ export interface operations {
 				limit?: number;
 				/** Oldest or newest first. */
 				order?: "asc" | "desc";
-				/** The position to continue from, as in `Link`. */
-				cursor?: string;
-			};
-		};
-	};
-	streamInboxEvents: {
-		parameters: {
-			query?: {
-				/** The position to start from, a `Mayfly-Cursor`. */
-				cursor?: string;
 			};
 		};
 	};
@@ -1547,8 +1496,6 @@ export interface operations {
 			query?: {
 				/** A label `<name>:<value>` that the inbox must have. */
 				label?: string[];
-				/** The position to start from, a `Mayfly-Cursor`. */
-				cursor?: string;
 			};
 		};
 	};
@@ -1559,8 +1506,6 @@ export interface operations {
 				limit?: number;
 				/** Oldest or newest first. */
 				order?: "asc" | "desc";
-				/** The position to continue from, as in `Link`. */
-				cursor?: string;
 			};
 		};
 	};
@@ -1571,8 +1516,6 @@ export interface operations {
 				limit?: number;
 				/** Oldest or newest first. */
 				order?: "asc" | "desc";
-				/** The position to continue from, as in `Link`. */
-				cursor?: string;
 			};
 		};
 	};
@@ -1583,8 +1526,6 @@ export interface operations {
 				limit?: number;
 				/** Oldest or newest first. */
 				order?: "asc" | "desc";
-				/** The position to continue from, as in `Link`. */
-				cursor?: string;
 			};
 		};
 	};
@@ -1595,8 +1536,6 @@ export interface operations {
 				limit?: number;
 				/** Oldest or newest first. */
 				order?: "asc" | "desc";
-				/** The position to continue from, as in `Link`. */
-				cursor?: string;
 			};
 		};
 	};
@@ -1609,8 +1548,6 @@ export interface operations {
 				limit?: number;
 				/** Oldest or newest first. */
 				order?: "asc" | "desc";
-				/** The position to continue from, as in `Link`. */
-				cursor?: string;
 			};
 		};
 	};
@@ -1621,8 +1558,6 @@ export interface operations {
 				limit?: number;
 				/** Oldest or newest first. */
 				order?: "asc" | "desc";
-				/** The position to continue from, as in `Link`. */
-				cursor?: string;
 			};
 		};
 	};

@@ -301,6 +301,10 @@ class AsyncAudit:
         """The logs: one, that of the account."""
         return cast("list[types.AuditLog]", await self._connection.get(path_of("audit", "logs"), call))
 
+    async def checkpoint(self, log_id: str, **call: Unpack[CallOptions]) -> str:
+        """The last checkpoint of the log, as text (C2SP tlog-checkpoint)."""
+        return (await self._connection.read(path_of("audit", "logs", log_id, "checkpoint"), call)).decode()
+
     async def events(
         self, log_id: str, *, limit: int | None = None, **filters: Unpack[ChangeFilters]
     ) -> list[types.AuditEvent]:
@@ -317,6 +321,29 @@ class AsyncAudit:
         """The certificate of erasure of an inbox that has ended."""
         path = path_of("inboxes", inbox_id, "erasure")
         return cast("types.Erasure", await self._connection.get(path, call))
+
+    async def inbox_as_of(self, as_of: str | int, inbox_id: str, **call: Unpack[CallOptions]) -> types.PastInbox:
+        """An inbox as it was, without content, at a time (RFC 3339) or with a number of leaves."""
+        path = path_of("inboxes", inbox_id)
+        return cast("types.PastInbox", await self._connection.get(path, call, as_of=as_of))
+
+    async def messages_as_of(
+        self, as_of: str | int, inbox_id: str, *, limit: int | None = None, **call: Unpack[CallOptions]
+    ) -> list[types.PastMessage]:
+        """The messages that an inbox had, without content: all, or the first `limit`."""
+        path = path_of("inboxes", inbox_id, "messages")
+        return cast("list[types.PastMessage]", await self._connection.get_list(path, call, limit, as_of=as_of))
+
+    async def history_as_of(
+        self, as_of: str | int, inbox_id: str, *, limit: int | None = None, **call: Unpack[CallOptions]
+    ) -> list[types.Event]:
+        """The history of an inbox until then: all of it, or the first `limit` events."""
+        path = path_of("inboxes", inbox_id, "history")
+        return cast("list[types.Event]", await self._connection.get_list(path, call, limit, as_of=as_of))
+
+    async def account_as_of(self, as_of: str | int, **call: Unpack[CallOptions]) -> types.Account:
+        """The account as it was."""
+        return cast("types.Account", await self._connection.get(path_of("account"), call, as_of=as_of))
 
 
 class AsyncFaults:

@@ -302,6 +302,10 @@ class Audit:
         """The logs: one, that of the account."""
         return cast("list[types.AuditLog]", self._connection.get(path_of("audit", "logs"), call))
 
+    def checkpoint(self, log_id: str, **call: Unpack[CallOptions]) -> str:
+        """The last checkpoint of the log, as text (C2SP tlog-checkpoint)."""
+        return (self._connection.read(path_of("audit", "logs", log_id, "checkpoint"), call)).decode()
+
     def events(
         self, log_id: str, *, limit: int | None = None, **filters: Unpack[ChangeFilters]
     ) -> list[types.AuditEvent]:
@@ -318,6 +322,29 @@ class Audit:
         """The certificate of erasure of an inbox that has ended."""
         path = path_of("inboxes", inbox_id, "erasure")
         return cast("types.Erasure", self._connection.get(path, call))
+
+    def inbox_as_of(self, as_of: str | int, inbox_id: str, **call: Unpack[CallOptions]) -> types.PastInbox:
+        """An inbox as it was, without content, at a time (RFC 3339) or with a number of leaves."""
+        path = path_of("inboxes", inbox_id)
+        return cast("types.PastInbox", self._connection.get(path, call, as_of=as_of))
+
+    def messages_as_of(
+        self, as_of: str | int, inbox_id: str, *, limit: int | None = None, **call: Unpack[CallOptions]
+    ) -> list[types.PastMessage]:
+        """The messages that an inbox had, without content: all, or the first `limit`."""
+        path = path_of("inboxes", inbox_id, "messages")
+        return cast("list[types.PastMessage]", self._connection.get_list(path, call, limit, as_of=as_of))
+
+    def history_as_of(
+        self, as_of: str | int, inbox_id: str, *, limit: int | None = None, **call: Unpack[CallOptions]
+    ) -> list[types.Event]:
+        """The history of an inbox until then: all of it, or the first `limit` events."""
+        path = path_of("inboxes", inbox_id, "history")
+        return cast("list[types.Event]", self._connection.get_list(path, call, limit, as_of=as_of))
+
+    def account_as_of(self, as_of: str | int, **call: Unpack[CallOptions]) -> types.Account:
+        """The account as it was."""
+        return cast("types.Account", self._connection.get(path_of("account"), call, as_of=as_of))
 
 
 class Faults:
