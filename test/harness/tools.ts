@@ -62,6 +62,10 @@ const TOOLS = {
     isInstalled: () => runs('tessera-fsck', '--help'),
     get: 'go install github.com/transparency-dev/tessera/cmd/fsck@v1.0.4, in PATH under this name',
   },
+  cargo: {
+    isInstalled: () => version('cargo', '--version', /cargo 1\.(\d+)/) >= 75,
+    get: 'version 1.75 or newer; apt-get install cargo, or cargo-web on Debian 12',
+  },
   litewitness: {
     isInstalled: () => runs('litewitness', '-h') && runs('ssh-agent', '-h'),
     get: 'apt-get install openssh-client, and go install filippo.io/torchwood/cmd/litewitness@v0.9.0, with its folder in PATH',
