@@ -147,19 +147,23 @@ function cosigned(seconds: number, body: string): Buffer {
   return Buffer.from(`cosignature/v1\ntime ${seconds}\n${body}`)
 }
 
-/** Throws CheckpointError if it is not a verifier key of Ed25519 for that type of signatures, by default those of notes. */
-export function readVerifierKey(text: string, type = ED25519): { origin: string; publicKey: Uint8Array } {
-  const [, origin = '', encoded = ''] = /^([^+\s]+)\+[0-9a-f]{8}\+([\w+/]+={0,2})$/.exec(text) ?? []
-  const publicKey = Buffer.from(encoded, 'base64').subarray(1)
-  if (publicKey.length !== 32 || verifierKey(origin, { publicKey }, type) !== text) {
-    throw new CheckpointError('it is not a verifier key of that type')
-  }
-  return { origin, publicKey }
+/** Throws CheckpointError if it is not a verifier key of an audit log. */
+export function readVerifierKey(text: string): { origin: string; publicKey: Uint8Array } {
+  return readKey(text, ED25519, 'the public key is not one of an audit log')
 }
 
 /** As `readVerifierKey`, for the key of a witness. */
 export function readCosignerKey(text: string): { origin: string; publicKey: Uint8Array } {
-  return readVerifierKey(text, COSIGNATURE)
+  return readKey(text, COSIGNATURE, 'the public key is not one of a witness')
+}
+
+function readKey(text: string, type: number, refusal: string): { origin: string; publicKey: Uint8Array } {
+  const [, origin = '', encoded = ''] = /^([^+\s]+)\+[0-9a-f]{8}\+([\w+/]+={0,2})$/.exec(text) ?? []
+  const publicKey = Buffer.from(encoded, 'base64').subarray(1)
+  if (publicKey.length !== 32 || verifierKey(origin, { publicKey }, type) !== text) {
+    throw new CheckpointError(refusal)
+  }
+  return { origin, publicKey }
 }
 
 /** The public key as a verifier key of signed notes: `<name>+<hash>+<key>`. */
