@@ -3,11 +3,15 @@ import { join } from 'node:path'
 import { open } from 'lmdb'
 import { openAccount, withKey, type NewAccountJson } from '#test/harness/accounts.js'
 import { call, createInbox, messagesOf, send, type InboxJson, type Target } from '#test/harness/client.js'
+import { startMayfly, type Mayfly } from '#test/harness/mayfly.js'
 import { makeFolder, startWithClock, type MayflyWithClock } from '#test/harness/mayfly-with-clock.js'
 import { join as joinAccount, type InvitationJson } from '#test/harness/members.js'
 import { answerToRcpt } from '#test/harness/smtp.js'
+import { describeWith } from '#test/harness/tools.js'
 import { until } from '#test/harness/until.js'
-import { openVault } from './stored-log.js'
+import { brand } from '#libs/domain/ids/typeid.js'
+import { eventsOf, openVault } from './stored-log.js'
+import { straceCommand } from './synced-writes.js'
 
 const MINUTE_MS = 60_000
 
@@ -134,6 +138,47 @@ describe('the content of an ended inbox', () => {
     }
     expect(await answerToRcpt(roles, inbox.address)).toMatch(/^550 5\.1\.1 /)
   }
+})
+
+/** Longer than it takes to see a line of the log and to kill the process. */
+const SLOW_SYNC_MS = 300
+
+describeWith('strace')('an inbox', () => {
+  const folder = makeFolder()
+  let mayfly: Mayfly
+
+  afterAll(async () => {
+    await mayfly.dispose()
+    await (await folder).remove()
+  })
+
+  it('whose key was deleted when Mayfly was killed has a certificate of erasure after the next start', async () => {
+    const through = straceCommand(join((await folder).path, 'trace'), SLOW_SYNC_MS)
+    mayfly = await startMayfly({ through })
+    const { dataDir, apiKey } = mayfly
+    const { id } = await createInbox(mayfly)
+    const inboxId = brand('inb', id)
+    expect((await call(mayfly, 'DELETE', `/v1/inboxes/${id}`)).status).toBe(200)
+    await until('the deletion of the key', () => mayfly.output().stderr.includes('"keys deleted, since '))
+    await mayfly.end('SIGKILL')
+    const vault = await openVault(dataDir)
+    expect(await vault.find(inboxId)).toEqual({ state: 'forgotten' })
+    await vault.close()
+    expect((await eventsOf(dataDir, inboxId)).map(({ type }) => type)).toEqual([
+      'InboxCreated',
+      'InboxDeleted',
+    ])
+
+    mayfly = await startMayfly({ dataDir, apiKey })
+    const certificate = await until('the certificate', async () => {
+      const answer = await call<{ inbox_id: string }>(mayfly, 'GET', `/v1/inboxes/${id}/erasure`)
+      return answer.status === 200 ? answer.body : null
+    })
+    expect(certificate.inbox_id).toBe(id)
+    await mayfly.end('SIGTERM')
+    const types = (await eventsOf(dataDir, inboxId)).map(({ type }) => type)
+    expect(types).toEqual(['InboxCreated', 'InboxDeleted', 'InboxErased'])
+  }, 120_000)
 })
 
 /** Personal data, long enough not to occur anywhere by chance. */

@@ -5,12 +5,12 @@
  */
 
 /** Delays each sync, so that an answer that does not wait for it is sent before it. */
-const SYNC_DELAY_US = 30_000
+const SYNC_DELAY_MS = 30
 
 /** The strace command that writes such output to a file. The traced process keeps its id. */
-export function straceCommand(file: string): [string, ...string[]] {
+export function straceCommand(file: string, syncDelayMs = SYNC_DELAY_MS): [string, ...string[]] {
   const calls = 'openat,lseek,pwrite64,pwritev,fdatasync,fsync,write,writev'
-  const slow = `inject=fdatasync:delay_enter=${SYNC_DELAY_US}`
+  const slow = `inject=fdatasync:delay_enter=${syncDelayMs}ms`
   return [
     'strace',
     '-D',
