@@ -1,9 +1,10 @@
 import { call, createInbox, mail, messagesOf, send, type InboxJson } from '#test/harness/client.js'
 import { startMayfly, type Mayfly } from '#test/harness/mayfly.js'
 import { answerToRcpt } from '#test/harness/smtp.js'
+import { auditLogOf } from '#test/harness/transparency-log.js'
 import { until } from '#test/harness/until.js'
 import type { LogRecord } from '#libs/ports/event-log/event-log.js'
-import { partitionOf } from '#libs/ports/event-log/topics.js'
+import { partitionOf, type TopicName } from '#libs/ports/event-log/topics.js'
 import { untilReady } from './api-snapshot.js'
 import { makeMailRecords, openLog, PARTITIONS } from './stored-log.js'
 
@@ -40,14 +41,7 @@ describe('a record of the log', () => {
     await send(mayfly, inbox.address, mail('three'))
     const subjects = async () => (await messagesOf(mayfly, inbox.id, 3)).map(({ subject }) => subject)
     expect(await subjects()).toEqual(['one', 'two', 'three'])
-    await append(async (dataDir) => {
-      const log = await openLog(dataDir)
-      const { partitions } = await log.topology('inbox-events')
-      const all: LogRecord[] = []
-      for (const range of partitions) for await (const records of log.read(range)) all.push(...records)
-      await log.close()
-      return all
-    })
+    await append((dataDir) => recordsOf(dataDir, 'inbox-events'))
     await untilReady(mayfly)
     expect(await subjects()).toEqual(['one', 'two', 'three'])
     expect((await call<InboxJson>(mayfly, 'GET', `/v1/inboxes/${inbox.id}`)).body.message_count).toBe(3)
@@ -68,11 +62,7 @@ describe('a record of the log', () => {
     expect(mayfly.output().stderr).toMatch('a record could not be decoded: written to the dead letters')
 
     await mayfly.end('SIGTERM')
-    const log = await openLog(mayfly.dataDir)
-    const { partitions } = await log.topology('inbox-events.dead-letter')
-    const aside: LogRecord[] = []
-    for (const range of partitions) for await (const records of log.read(range)) aside.push(...records)
-    await log.close()
+    const aside = await recordsOf(mayfly.dataDir, 'inbox-events.dead-letter')
     const partition = partitionOf(inbox.id, PARTITIONS)
     expect(aside).toHaveLength(2)
     for (const { key, headers } of aside) {
@@ -81,6 +71,34 @@ describe('a record of the log', () => {
       expect(headers['dead-letter-reason']).toMatch(/./)
     }
     mayfly = await mayfly.restart()
+  })
+
+  it('with an attribute that does not fit into a leaf has none, and the others of its batch have one', async () => {
+    const log = await auditLogOf(mayfly)
+    const long = 'x'.repeat(70_000)
+    await append(async (dataDir) => {
+      const all = await recordsOf(dataDir, 'inbox-events')
+      const created = all.find(({ key }) => key === inbox.id)
+      if (created === undefined) throw new Error('the log has no record of the inbox')
+      const { key, value, headers } = created
+      const names = ['ce_environment', 'ce_actor', 'ce_id', 'ce_type', 'ce_subject', 'ce_source']
+      return names.flatMap((name) => [{ key, value, headers: { ...headers, [name]: long } }, created])
+    })
+    await untilReady(mayfly)
+    await send(mayfly, inbox.address, mail('later'))
+    const leaves = await until('a leaf of the mail', async () => {
+      const { body } = await call<{ type: string }[]>(
+        mayfly,
+        'GET',
+        `/v1/audit/logs/${log.id}/events?subject=${inbox.id}`,
+      )
+      return body.length > 0 && body.at(-1)?.type === 'mayfly.inbox.message-received' && body
+    })
+    expect(leaves.slice(0, -1).map(({ type }) => type)).toEqual(Array(9).fill('mayfly.inbox.created'))
+    const metrics = await call<string>(mayfly, 'GET', '/metrics')
+    expect(metrics.body).toContain('mayfly_dead_letters_total{topic="inbox-events"} 4')
+    expect(metrics.body).not.toMatch(/mayfly_dead_letters_total\{topic="audit-leaves"\} [1-9]/)
+    expect(mayfly.output().stderr).toContain('ce_environment has more than 1000 characters')
   })
 
   it('of a newer version stops its partition only, and is reported', async () => {
@@ -107,3 +125,13 @@ describe('a record of the log', () => {
     expect(metrics.body).not.toMatch(/mayfly_dead_letters_total\{.*\} [1-9]/)
   })
 })
+
+/** All records of a topic. */
+async function recordsOf(dataDir: string, topic: TopicName): Promise<LogRecord[]> {
+  const log = await openLog(dataDir)
+  const { partitions } = await log.topology(topic)
+  const all: LogRecord[] = []
+  for (const range of partitions) for await (const records of log.read(range)) all.push(...records)
+  await log.close()
+  return all
+}

@@ -24,7 +24,8 @@ export function originOf(publicUrl: string | null, logId: LogId): string {
 }
 
 /** Longer than what Mayfly writes. With it, the length of a leaf fits into the two bytes that tiles have for it. */
-const short = plain(Type.String({ maxLength: 1_000 }))
+export const MAX_TEXT_CHARS = 1_000
+const short = plain(Type.String({ maxLength: MAX_TEXT_CHARS }))
 
 /** What an audit log has of an event: where its record is, and nothing personal. */
 export const leaf = object({

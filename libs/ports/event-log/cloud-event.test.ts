@@ -62,6 +62,12 @@ describe('a record that this version can’t decode', () => {
     { what: 'a broken account', record: withHeaders({ ce_accountid: 'inb_x' }), reason: /inb_x/ },
     { what: 'a broken key', record: withHeaders({ ce_keyid: 'key_x' }), reason: /key_x/ },
     { what: 'a broken time', record: withHeaders({ ce_time: 'yesterday' }), reason: /yesterday/ },
+    {
+      what: 'a long environment',
+      record: withHeaders({ ce_environment: 'x'.repeat(1_001) }),
+      reason: /ce_environment has more than 1000 characters/,
+    },
+    { what: 'a long actor', record: withHeaders({ ce_actor: 'x'.repeat(70_000) }), reason: /ce_actor/ },
     { what: 'no data', record: withData(''), reason: /./ },
     { what: 'broken JSON', record: withData('{'), reason: /./ },
     { what: 'data of another shape', record: withData('[]'), reason: /does not fit the schema/ },

@@ -2,6 +2,7 @@ import { Encoder } from 'cbor-x'
 import { Compile, type Validator } from 'typebox/compile'
 import { ACCOUNT_EVENTS, type AccountEvent } from '#libs/domain/account/events.js'
 import { AUDIT_EVENTS, type AuditEvent } from '#libs/domain/audit/events.js'
+import { MAX_TEXT_CHARS } from '#libs/domain/audit/leaf.js'
 import {
   object,
   parseTime,
@@ -164,12 +165,18 @@ export class EventCodec<Event extends { type: string }> extends OccurrenceCodec<
     return orUndecodable(() => ({
       ...decoded.recorded,
       accountId: brand('acc', accountId),
-      environment,
+      environment: requireShort('ce_environment', environment),
       keyId: keyId === undefined ? null : brand('key', keyId),
-      ...(actor === undefined ? {} : { actor }),
+      ...(actor === undefined ? {} : { actor: requireShort('ce_actor', actor) }),
       ...(requestId === undefined ? {} : { origin: { requestId, remoteAddress } }),
     }))
   }
+}
+
+/** Returns what the audit log has of an event as it is. Throws if it does not fit into a leaf. */
+function requireShort(attribute: string, text: string): string {
+  if (text.length <= MAX_TEXT_CHARS) return text
+  throw new TypeError(`${attribute} has more than ${MAX_TEXT_CHARS} characters`)
 }
 
 function orUndecodable<Recording>(
