@@ -1,24 +1,14 @@
 import { cp, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
-import { digestOf } from '#libs/domain/audit/leaf.js'
-import { partitionName } from '#libs/ports/event-log/event-log.js'
 import { call, createInbox, type InboxJson } from '#test/harness/client.js'
 import { startMayfly, type Mayfly } from '#test/harness/mayfly.js'
 import { makeFolder, startWithClock } from '#test/harness/mayfly-with-clock.js'
-import {
-  auditLogOf,
-  downloadLog,
-  fileOf,
-  leafHash,
-  merkleTreeHash,
-  verifyCheckpoint,
-  type AuditLogJson,
-  type Checkpoint,
-} from '#test/harness/transparency-log.js'
+import { auditLogOf, fileOf, verifyCheckpoint, type AuditLogJson } from '#test/harness/transparency-log.js'
 import { messageOf } from '#libs/runtime/errors.js'
 import { expectProblem } from '#test/harness/problem.js'
 import { until } from '#test/harness/until.js'
+import { Auditor, digestsOf } from './auditor.js'
 import { openLog } from './stored-log.js'
 
 const ROUNDS = 3
@@ -36,8 +26,7 @@ describe('the audit log, killed at random moments', () => {
   it(
     'never contradicts a checkpoint that it has signed, or a state as of it, and has every event once, also after the views are lost',
     async () => {
-      const log = await auditLogOf(mayfly)
-      const seen: Checkpoint[] = []
+      const auditor = await Auditor.of(mayfly)
       const { id } = await createInbox(mayfly)
       const stateAsOf = async (asOf: number | string) => {
         const path = `/v1/inboxes/${id}?as_of=${asOf}`
@@ -47,18 +36,14 @@ describe('the audit log, killed at random moments', () => {
       }
       const states: Awaited<ReturnType<typeof stateAsOf>>[] = []
       for (let round = 0; round < ROUNDS; round += 1) {
-        const sizeBefore = seen.at(-1)?.size ?? 0
+        const sizeBefore = auditor.size
         const over = new AbortController()
         const creating = (async () => {
           while (!over.signal.aborted) await createInbox(mayfly).catch(() => null)
         })()
-        await until('a further checkpoint', async () => {
-          const note = await fileOf(mayfly, `${log.id}/checkpoint`).catch(() => null)
-          if (note !== null) seen.push(verifyCheckpoint(note.toString(), log.public_key))
-          return (seen.at(-1)?.size ?? 0) > sizeBefore
-        })
+        await until('a further checkpoint', async () => (await auditor.look(mayfly)) > sizeBefore)
         await call(mayfly, 'PATCH', `/v1/inboxes/${id}`, { body: { labels: { round: String(round) } } })
-        states.push(await stateAsOf(seen.at(-1)?.size ?? 0))
+        states.push(await stateAsOf(auditor.size))
         await pause(Math.random() * MAX_PAUSE_MS)
         over.abort()
         await mayfly.end('SIGKILL')
@@ -69,24 +54,16 @@ describe('the audit log, killed at random moments', () => {
       }
       await createInbox(mayfly)
       await mayfly.end('SIGTERM')
-      const onLog = await digestsOnLog(mayfly.dataDir)
+      const log = await openLog(mayfly.dataDir)
+      const digests = await digestsOf(log)
+      await log.close()
       mayfly = await mayfly.restart()
-      const whole = await until('every record', async () => {
-        const downloaded = await downloadLog(mayfly, log).catch(() => null)
-        return downloaded !== null && downloaded.size >= Object.keys(onLog).length ? downloaded : null
-      })
-      const hashes = whole.entries.map(leafHash)
-      for (const { size, root } of seen) expect(merkleTreeHash(hashes.slice(0, size))).toEqual(root)
-      expect(new Set(seen.map(({ size }) => size)).size).toBeGreaterThanOrEqual(ROUNDS)
-      const digests = whole.leaves.map(({ topic, partition, offset, record_sha256 }): [string, string] => [
-        `${topic}/${partition}/${offset}`,
-        record_sha256,
-      ])
-      expect(new Map(digests).size).toBe(digests.length)
-      expect(Object.fromEntries(digests)).toMatchObject(onLog)
+      const { checkpoints } = auditor
+      expect(new Set(checkpoints.map(({ size }) => size)).size).toBeGreaterThanOrEqual(ROUNDS)
+      await auditor.verify(mayfly, digests)
       expect(new Set(states.map(({ labels }) => JSON.stringify(labels))).size).toBeGreaterThan(1)
       for (const state of states) expect(await stateAsOf(state.size)).toEqual(state)
-      for (const { size, cosignedAt } of seen) {
+      for (const { size, cosignedAt } of checkpoints) {
         expect((await stateAsOf(new Date(cosignedAt * 1_000).toISOString())).size).toBe(size)
       }
     },
@@ -159,21 +136,6 @@ describe('an audit log with a checkpoint that was kept elsewhere', () => {
     await expect(started).rejects.toThrow('has no checkpoint')
   })
 })
-
-/** The digest of each record that is in the log of the only account, by its position. */
-async function digestsOnLog(dataDir: string): Promise<Record<string, string>> {
-  const log = await openLog(dataDir)
-  const digests: Record<string, string> = {}
-  for (const topic of ['inbox-events', 'account-events'] as const) {
-    for (const range of (await log.topology(topic)).partitions) {
-      for await (const records of log.read(range)) {
-        for (const record of records) digests[`${partitionName(range)}/${record.offset}`] = digestOf(record)
-      }
-    }
-  }
-  await log.close()
-  return digests
-}
 
 describe('events that the event log no longer has', () => {
   let mayfly: Mayfly

@@ -66,7 +66,7 @@ export class LoadTest {
   }
 
   /** Starts one more instance of a role and ends it, by SIGTERM and then by SIGKILL, while the load continues. */
-  async startAndEndAnother(role: 'projector' | 'analytics'): Promise<void> {
+  async startAndEndAnother(role: 'projector' | 'lifecycle' | 'analytics'): Promise<void> {
     for (const signal of ['SIGTERM', 'SIGKILL'] as const) {
       const another = await this.deployment.add(role)
       await this.untilProgress()

@@ -1,10 +1,14 @@
 import { Redis } from 'ioredis'
 import { Kafka, logLevel } from 'kafkajs'
+import { logOptions } from '#libs/engines/distributed/kafka/kafka-log-harness.contract.js'
+import { openKafkaEventLog } from '#libs/engines/distributed/kafka/kafka-event-log.js'
+import type { EventLog } from '#libs/ports/event-log/event-log.js'
 import { call, only, pagesFrom, type InboxJson } from '#test/harness/client.js'
 import { startProcess } from '#test/harness/mayfly-process.js'
 import { distributedEnvironment } from '#test/harness/mayfly.js'
 import { describeOn, kafkaBrokers, redisUrl } from '#test/harness/servers.js'
 import { until } from '#test/harness/until.js'
+import { Auditor, digestsOf } from '../auditor.js'
 import { Deployment, IS_LONG, ROLES } from './deployment.js'
 import { LoadTest } from './load-test.js'
 
@@ -12,6 +16,7 @@ const ROUNDS = IS_LONG ? 3 : 1
 const TEST_TIMEOUT_MS = 180_000
 /** A consumer without heartbeats for this time loses its partitions to others. */
 const SESSION_MS = 12_000
+const PARTITIONS = 4
 
 describeOn(
   'kafka',
@@ -19,11 +24,25 @@ describeOn(
   'clickhouse',
 )('processes that die or hang under load', () => {
   let deployment: Deployment
+  let log: EventLog
+  let auditor: Auditor
 
   beforeAll(async () => {
     deployment = await Deployment.start()
+    const { topicPrefix } = deployment
+    log = await openKafkaEventLog(logOptions({ topicPrefix, partitions: PARTITIONS }))
+    auditor = await Auditor.of(deployment.target)
   }, TEST_TIMEOUT_MS)
-  afterAll(() => deployment.dispose())
+  afterAll(async () => {
+    await log.close()
+    await deployment.dispose()
+  })
+
+  /** Also expects that the audit log has each event once, and continues all checkpoints of before. */
+  async function stopAndVerify(loadTest: LoadTest): Promise<void> {
+    await loadTest.stopAndVerify()
+    await auditor.verify(deployment.target, await digestsOf(log))
+  }
 
   test.each(ROLES)(
     '%s is killed: nothing acknowledged is lost or duplicated',
@@ -33,7 +52,7 @@ describeOn(
         await deployment.restart(role, 'SIGKILL')
         await loadTest.untilProgress()
       }
-      await loadTest.stopAndVerify()
+      await stopAndVerify(loadTest)
     },
     TEST_TIMEOUT_MS,
   )
@@ -44,35 +63,35 @@ describeOn(
       const loadTest = await LoadTest.start(deployment)
       expect(await deployment.restart(role, 'SIGTERM')).toBe(0)
       await loadTest.untilProgress()
-      await loadTest.stopAndVerify()
+      await stopAndVerify(loadTest)
     },
     TEST_TIMEOUT_MS,
   )
 
-  it(
-    'a projector that hung while another took its partitions over changes nothing when it continues',
-    async () => {
+  it.each(['projector', 'lifecycle'] as const)(
+    'a %s that hung while another took its partitions over changes nothing when it continues',
+    async (role) => {
       const loadTest = await LoadTest.start(deployment)
-      const hung = deployment.process('projector')
+      const hung = deployment.process(role)
       hung.signal('SIGSTOP')
       const stoppedAt = Date.now()
-      const successor = await deployment.add('projector')
+      const successor = await deployment.add(role)
       await loadTest.untilProgress()
       await until('the session to end', () => Date.now() - stoppedAt > SESSION_MS, SESSION_MS * 2)
       hung.signal('SIGCONT')
       await loadTest.untilProgress()
-      await loadTest.stopAndVerify()
+      await stopAndVerify(loadTest)
       expect(await successor.end('SIGTERM')).toBe(0)
     },
     TEST_TIMEOUT_MS,
   )
 
-  it(
-    'projectors that start and stop in the middle of batches lose nothing and repeat nothing',
-    async () => {
+  it.each(['projector', 'lifecycle'] as const)(
+    '%s processes that start and stop in the middle of batches lose nothing and repeat nothing',
+    async (role) => {
       const loadTest = await LoadTest.start(deployment)
-      await loadTest.startAndEndAnother('projector')
-      await loadTest.stopAndVerify()
+      await loadTest.startAndEndAnother(role)
+      await stopAndVerify(loadTest)
     },
     TEST_TIMEOUT_MS,
   )
