@@ -1,12 +1,13 @@
-import { constants } from 'node:fs'
-import { open, readdir } from 'node:fs/promises'
+import { closeSync, constants, fstatSync, openSync, readFileSync, readSync } from 'node:fs'
+import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { readEntries, RECORDS_AT_ONCE, tileFile } from '#libs/domain/audit/tiles.js'
 import { TILE_WIDTH } from '#libs/domain/audit/tree.js'
 import { codeOf, messageOf } from '#libs/runtime/errors.js'
 
 /*
- * The files of an export beside those of C2SP tlog-tiles.
+ * The files of an export beside those of C2SP tlog-tiles. Their contents are read synchronously: an export has many small
+ * files, nothing else runs meanwhile, and promises would take longer than reading.
  */
 
 /** The name of the log. */
@@ -18,8 +19,11 @@ export const CHECKPOINTS = 'checkpoints'
 export const MAX_NOTE_BYTES = 64 * 1024
 /** The length of an entry has two bytes. */
 const MAX_BUNDLE_BYTES = TILE_WIDTH * (2 + 65_535)
+/** How much of a file of records is read at once. */
+const PIECE_BYTES = 128 * 1024
+const LINE_FEED = 0x0a
 /** Opening a pipe does not wait then. */
-export const READ_FLAGS = constants.O_RDONLY | constants.O_NONBLOCK
+const READ_FLAGS = constants.O_RDONLY | constants.O_NONBLOCK
 /** The folder of records. */
 export const RECORDS = 'records'
 
@@ -56,13 +60,15 @@ export class ExportFiles {
   ) {}
 
   /** Null if it is missing, too large or not a file, which is reported. */
-  async read(path: string, maxBytes: number): Promise<Buffer | null> {
-    const content = await readWhole(join(this.folder, path), maxBytes).catch((error: unknown) =>
-      codeOf(error) === 'ENOENT' ? 'it is missing' : messageOf(error),
-    )
-    if (typeof content !== 'string') return content
-    this.report(path, content)
-    return null
+  read(path: string, maxBytes: number): Buffer | null {
+    try {
+      using file = openFile(join(this.folder, path))
+      if (file.size > maxBytes) throw new Error(`it has more than ${maxBytes} bytes`)
+      return readFileSync(file.descriptor)
+    } catch (error) {
+      this.report(path, codeOf(error) === 'ENOENT' ? 'it is missing' : messageOf(error))
+      return null
+    }
   }
 
   /** The names in a folder, without unfinished files; none if it does not exist. */
@@ -75,20 +81,22 @@ export class ExportFiles {
   }
 }
 
-/** The bytes of a file, or why they are not read. */
-async function readWhole(path: string, maxBytes: number): Promise<Buffer | string> {
-  await using file = await open(path, READ_FLAGS)
-  const stats = await file.stat()
-  if (!stats.isFile()) return 'it is not a file'
-  return stats.size > maxBytes ? `it has more than ${maxBytes} bytes` : await file.readFile()
+/** Throws if it is not a file. */
+function openFile(path: string): Disposable & { descriptor: number; size: number } {
+  const descriptor = openSync(path, READ_FLAGS)
+  const close = () => closeSync(descriptor)
+  const stats = fstatSync(descriptor)
+  if (stats.isFile()) return { descriptor, size: stats.size, [Symbol.dispose]: close }
+  close()
+  throw new Error('it is not a file')
 }
 
 /** The leaves of a log of that size, up to the first bundle that is wrong. */
-export async function* leavesOf(files: ExportFiles, size: number): AsyncGenerator<Buffer> {
+export function* leavesOf(files: ExportFiles, size: number): Generator<Buffer> {
   for (let from = 0; from < size; from += TILE_WIDTH) {
     const width = Math.min(size - from, TILE_WIDTH)
     const path = tileFile('entries', from / TILE_WIDTH, width)
-    const bundle = await files.read(path, MAX_BUNDLE_BYTES)
+    const bundle = files.read(path, MAX_BUNDLE_BYTES)
     const entries = bundle === null ? null : readEntries(bundle)
     if (entries?.length !== width) {
       files.report(path, `it does not have the ${width} leaves from ${from}: the rest is not read`)
@@ -96,4 +104,33 @@ export async function* leavesOf(files: ExportFiles, size: number): AsyncGenerato
     }
     yield* entries
   }
+}
+
+/** A part of a line, since lines may be long. */
+export interface LinePart {
+  bytes: Buffer
+  /** Whether the line ends with it. */
+  isLast: boolean
+}
+
+/** The lines of a file of records, in parts. Throws if there is not one for each leaf. */
+export function* linesOf(folder: string, { path, from, to }: RecordsFile): Generator<LinePart> {
+  const wrong = new Error(`it does not have ${to - from} lines`)
+  using file = openFile(join(folder, path))
+  let lines = 0
+  let isComplete = true
+  for (;;) {
+    const buffer = Buffer.allocUnsafe(PIECE_BYTES)
+    const piece = buffer.subarray(0, readSync(file.descriptor, buffer))
+    if (piece.length === 0) break
+    for (let start = 0; start < piece.length;) {
+      const end = piece.indexOf(LINE_FEED, start)
+      isComplete = end !== -1
+      if (isComplete) lines += 1
+      if (lines > to - from) throw wrong
+      yield { bytes: piece.subarray(start, isComplete ? end : piece.length), isLast: isComplete }
+      start = isComplete ? end + 1 : piece.length
+    }
+  }
+  if (lines < to - from || !isComplete) throw wrong
 }

@@ -1,6 +1,4 @@
 import { createHash, hash } from 'node:crypto'
-import { open } from 'node:fs/promises'
-import { join } from 'node:path'
 import { parseLeaf, readRecord, type Leaf } from '#libs/domain/audit/leaf.js'
 import { isId, type AccountId } from '#libs/domain/ids/typeid.js'
 import type { InboxEvent } from '#libs/domain/inbox/events.js'
@@ -21,8 +19,8 @@ import {
   ExportFiles,
   knownRecords,
   leavesOf,
+  linesOf,
   MAX_NOTE_BYTES,
-  READ_FLAGS,
   RECORDS,
   type RecordsFile,
 } from './export-files.js'
@@ -41,7 +39,6 @@ export interface Replay {
   digest: string
 }
 
-const LINE_FEED = 0x0a
 /** More than the largest mail in base64, and less than the longest string. */
 const MAX_RECORD_BYTES = 480 * 1024 * 1024
 
@@ -53,7 +50,7 @@ export async function* replayExport(folder: string, wanted: number | null): Asyn
   const files = new ExportFiles(folder, (what, why) => {
     throw new Failure(EXIT.differs, `${what}: ${why}`)
   })
-  const exported = await sizeOf(files)
+  const exported = sizeOf(files)
   const size = wanted ?? exported
   if (size > exported) throw new Failure(EXIT.usage, `the export has ${exported} leaves`)
   await using scratch = await ScratchViews.open(1)
@@ -78,8 +75,8 @@ export async function* replayExport(folder: string, wanted: number | null): Asyn
 }
 
 /** Of the export's checkpoint. */
-async function sizeOf(files: ExportFiles): Promise<number> {
-  const note = await files.read(CHECKPOINT_FILE, MAX_NOTE_BYTES)
+function sizeOf(files: ExportFiles): number {
+  const note = files.read(CHECKPOINT_FILE, MAX_NOTE_BYTES)
   const [, size = ''] = note?.toString().split('\n') ?? []
   if (!/^(0|[1-9]\d{0,14})$/.test(size)) files.report(CHECKPOINT_FILE, 'it is not a checkpoint')
   return Number(size)
@@ -99,11 +96,11 @@ async function project(
     await scratch.projectInboxes(0, inboxEvents, to)
     inboxEvents = []
   }
-  await using records = recordsOf(files, exported)
+  using records = recordsOf(files, exported, knownRecords(await files.names(RECORDS)))
   let index = 0
-  for await (const bytes of leavesOf(files, exported)) {
+  for (const bytes of leavesOf(files, exported)) {
     if (index === size) break
-    const { value: record = null } = await records.next()
+    const { value: record = null } = records.next()
     const leaf = parseLeaf(bytes)
     if (leaf === null) throw new Failure(EXIT.differs, `leaf ${index}: it is not a leaf in canonical JSON`)
     if (record === null) missing += 1
@@ -121,7 +118,7 @@ async function project(
   }
   await flush(index)
   // The last file may have more lines than leaves.
-  if (index === exported) await records.next()
+  if (index === exported) records.next()
   return { accountId, missing }
 }
 
@@ -162,41 +159,36 @@ function sameAccount(
   throw new Failure(EXIT.differs, `record of leaf ${index}: it is of another account`)
 }
 
-/** The records of leaves, in turn, as they are hashed; null for one that the event log no longer had. */
-async function* recordsOf(files: ExportFiles, size: number): AsyncGenerator<Buffer | null, undefined> {
-  const known = knownRecords(await files.names(RECORDS))
+/** The records of leaves, in turn, as they are hashed; null for one that the event log no longer had. Throws Failure. */
+function* recordsOf(
+  files: ExportFiles,
+  size: number,
+  known: ReadonlyMap<number, RecordsFile>,
+): Generator<Buffer | null, undefined> {
   for (let from = 0; from < size;) {
     const file = known.get(from)
     if (file === undefined)
       throw new Failure(EXIT.differs, `${RECORDS}: there are no records of the leaves from ${from}`)
-    yield* linesOf(files.folder, file)
+    try {
+      yield* wholeLinesOf(files.folder, file)
+    } catch (error) {
+      throw new Failure(EXIT.differs, `${file.path}: ${messageOf(error)}`)
+    }
     from = file.to
   }
 }
 
-/** The lines of a file; null for an empty one. Throws Failure if it does not have one for each leaf. */
-async function* linesOf(folder: string, { path, from, to }: RecordsFile): AsyncGenerator<Buffer | null> {
-  const wrong = (why: string) => new Failure(EXIT.differs, `${path}: ${why}`)
-  await using file = await open(join(folder, path), READ_FLAGS)
-  if (!(await file.stat()).isFile()) throw wrong('it is not a file')
-  let count = 0
-  let begun: Buffer[] = []
-  let bytes = 0
-  for await (const piece of file.createReadStream() as AsyncIterable<Buffer>) {
-    let start = 0
-    for (let end = piece.indexOf(LINE_FEED); end !== -1; end = piece.indexOf(LINE_FEED, start)) {
-      const line = Buffer.concat([...begun, piece.subarray(start, end)])
-      begun = []
-      bytes = 0
-      start = end + 1
-      count += 1
-      if (count > to - from) break
-      yield line.length === 0 ? null : line
-    }
-    if (count > to - from) break
-    begun.push(piece.subarray(start))
-    bytes += piece.length - start
-    if (bytes > MAX_RECORD_BYTES) throw wrong(`a line has more than ${MAX_RECORD_BYTES} bytes`)
+/** The lines of a file; null for an empty one. */
+function* wholeLinesOf(folder: string, file: RecordsFile): Generator<Buffer | null> {
+  let parts: Buffer[] = []
+  let length = 0
+  for (const { bytes, isLast } of linesOf(folder, file)) {
+    parts.push(bytes)
+    length += bytes.length
+    if (length > MAX_RECORD_BYTES) throw new Error(`a line has more than ${MAX_RECORD_BYTES} bytes`)
+    if (!isLast) continue
+    yield length === 0 ? null : Buffer.concat(parts)
+    parts = []
+    length = 0
   }
-  if (count !== to - from || bytes > 0) throw wrong(`it does not have ${to - from} lines`)
 }

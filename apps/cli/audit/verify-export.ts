@@ -1,18 +1,8 @@
 import { createHash, hash, type Hash } from 'node:crypto'
-import { open } from 'node:fs/promises'
-import { join } from 'node:path'
 import { openWithAny, readVerifierKey, type OpenedCheckpoint } from '#libs/domain/audit/checkpoint.js'
 import { parseLeaf, type Leaf } from '#libs/domain/audit/leaf.js'
 import { tileFile } from '#libs/domain/audit/tiles.js'
-import {
-  append,
-  EMPTY_TREE,
-  hashOfLeaf,
-  rootOf,
-  TILE_HEIGHT,
-  TILE_WIDTH,
-  type Tree,
-} from '#libs/domain/audit/tree.js'
+import { fold, hashOfLeaf, join, subtreesOf, TILE_WIDTH } from '#libs/domain/audit/tree.js'
 import { messageOf } from '#libs/runtime/errors.js'
 import {
   CHECKPOINT_FILE,
@@ -20,11 +10,10 @@ import {
   ExportFiles,
   knownRecords,
   leavesOf,
+  linesOf,
   MAX_NOTE_BYTES,
-  READ_FLAGS,
   RECORDS,
   type RecordsFile,
-  type Report,
 } from './export-files.js'
 
 export interface Verification {
@@ -70,12 +59,12 @@ export async function verifyExport(
     if (problems.length < MAX_PROBLEMS) problems.push(`${what}: ${why}`)
   }
   const files = new ExportFiles(folder, report)
-  const last = await readCheckpoint(files, CHECKPOINT_FILE, publicKeys)
+  const last = readCheckpoint(files, CHECKPOINT_FILE, publicKeys)
   const size = last?.size ?? 0
   const earlier = (await files.names(CHECKPOINTS)).map((name) => `${CHECKPOINTS}/${name}`)
   const others = [
-    ...(await readCheckpoints(files, earlier, publicKeys)),
-    ...(await readCheckpoints(new ExportFiles('', report), keptCheckpoints, publicKeys)),
+    ...readCheckpoints(files, earlier, publicKeys),
+    ...readCheckpoints(new ExportFiles('', report), keptCheckpoints, publicKeys),
   ]
   for (const [path, { size: larger }] of others.filter(([, each]) => each.size > size)) {
     report(CHECKPOINT_FILE, `it has fewer leaves than ${path} with ${larger}`)
@@ -96,10 +85,10 @@ export async function verifyExport(
   }
 
   const tree = new VerifiedTree(files, size)
-  const records = new Records(files, report)
+  const records = new Records(files, knownRecords(await files.names(RECORDS)))
   const order = new Map<string, number>()
   compareRoots()
-  for await (const bytes of leavesOf(files, size)) {
+  for (const bytes of leavesOf(files, size)) {
     const index = tree.size
     const leaf = parseLeaf(bytes)
     if (leaf === null) report(`leaf ${index}`, 'it is not a leaf in canonical JSON')
@@ -109,8 +98,8 @@ export async function verifyExport(
         report(`leaf ${index}`, `it is not in the order of ${partition}`)
       order.set(partition, leaf.offset)
     }
-    await records.compare(index, leaf)
-    await tree.add(bytes)
+    records.compare(index, leaf)
+    tree.add(bytes)
     compareRoots()
   }
   return {
@@ -125,12 +114,12 @@ export async function verifyExport(
 }
 
 /** Null if it is missing or not genuine, which is reported. */
-async function readCheckpoint(
+function readCheckpoint(
   files: ExportFiles,
   path: string,
   publicKeys: readonly string[],
-): Promise<OpenedCheckpoint | null> {
-  const note = await files.read(path, MAX_NOTE_BYTES)
+): OpenedCheckpoint | null {
+  const note = files.read(path, MAX_NOTE_BYTES)
   try {
     return note === null ? null : openWithAny(note.toString(), publicKeys)
   } catch (error) {
@@ -139,23 +128,21 @@ async function readCheckpoint(
   }
 }
 
-async function readCheckpoints(
+function readCheckpoints(
   files: ExportFiles,
   paths: readonly string[],
   publicKeys: readonly string[],
-): Promise<(readonly [string, OpenedCheckpoint])[]> {
-  const opened: (readonly [string, OpenedCheckpoint])[] = []
-  for (const path of paths) {
-    const checkpoint = await readCheckpoint(files, path, publicKeys)
-    if (checkpoint !== null) opened.push([path, checkpoint])
-  }
-  return opened
+): (readonly [string, OpenedCheckpoint])[] {
+  return paths.flatMap((path) => {
+    const checkpoint = readCheckpoint(files, path, publicKeys)
+    return checkpoint === null ? [] : [[path, checkpoint] as const]
+  })
 }
 
-/** Adds leaves to a tree, and compares the tiles of its hashes. */
+/** The tree of the leaves so far. Compares its tiles. */
 class VerifiedTree {
-  private tree: Tree = EMPTY_TREE
-  /** For each level, the hashes of its last tile so far. */
+  size = 0
+  /** For each level, the hashes of its last tile so far, less than a full tile. */
   private readonly levels: Buffer[][] = []
 
   /** `finalSize` is that of the log. */
@@ -164,41 +151,39 @@ class VerifiedTree {
     private readonly finalSize: number,
   ) {}
 
-  get size(): number {
-    return this.tree.size
-  }
-
   root(): string {
-    return rootOf(this.tree).toString('base64')
+    const subtrees = this.levels.toReversed().flatMap((hashes) =>
+      subtreesOf(0, hashes.length).map(({ height, index }) => {
+        const width = 2 ** height
+        return fold(hashes.slice(index * width, (index + 1) * width))
+      }),
+    )
+    return join(subtrees).toString('base64')
   }
 
-  async add(leaf: Buffer): Promise<void> {
-    const leafHash = hashOfLeaf(leaf)
-    const { tree, completed } = append(this.tree, leafHash)
-    this.tree = tree
-    await this.addHash(0, leafHash)
-    for (const { height, hash: text } of completed) {
-      if (height % TILE_HEIGHT === 0) await this.addHash(height / TILE_HEIGHT, Buffer.from(text, 'base64'))
-    }
-    if (tree.size < this.finalSize) return
+  add(leaf: Buffer): void {
+    this.size += 1
+    this.addHash(0, hashOfLeaf(leaf))
+    if (this.size < this.finalSize) return
     for (const [level, hashes] of this.levels.entries()) {
-      if (hashes.length > 0) await this.compare(level, hashes)
+      if (hashes.length > 0) this.compare(level, hashes)
     }
   }
 
-  private async addHash(level: number, hash: Buffer): Promise<void> {
+  private addHash(level: number, hash: Buffer): void {
     const hashes = (this.levels[level] ??= [])
     hashes.push(hash)
     if (hashes.length < TILE_WIDTH) return
     this.levels[level] = []
-    await this.compare(level, hashes)
+    this.compare(level, hashes)
+    this.addHash(level + 1, fold(hashes))
   }
 
   /** Compares the last tile of a level. */
-  private async compare(level: number, hashes: readonly Buffer[]): Promise<void> {
+  private compare(level: number, hashes: readonly Buffer[]): void {
     const count = Math.floor(this.size / TILE_WIDTH ** level)
     const path = tileFile(String(level), Math.floor((count - 1) / TILE_WIDTH), hashes.length)
-    const tile = await this.files.read(path, MAX_TILE_BYTES)
+    const tile = this.files.read(path, MAX_TILE_BYTES)
     if (tile?.equals(Buffer.concat(hashes)) === false)
       this.files.report(path, 'its hashes are not those of the leaves')
   }
@@ -208,64 +193,56 @@ class VerifiedTree {
 class Records {
   matching = 0
   missing = 0
-  private known: ReadonlyMap<number, RecordsFile> | null = null
   private current: { from: number; to: number; digests: (string | null)[] } = { from: 0, to: 0, digests: [] }
 
   constructor(
     private readonly files: ExportFiles,
-    private readonly report: Report,
+    private readonly known: ReadonlyMap<number, RecordsFile>,
   ) {}
 
   /** Must be called for each leaf in turn; with null for one that can't be read. */
-  async compare(index: number, leaf: Leaf | null): Promise<void> {
-    this.known ??= knownRecords(await this.files.names(RECORDS))
+  compare(index: number, leaf: Leaf | null): void {
+    const { report } = this.files
     if (index === this.current.to) {
       const file = this.known.get(index)
       this.current =
         file === undefined
           ? { from: index, to: this.nextFrom(index), digests: [] }
-          : { ...file, digests: await this.digestsOf(file) }
-      if (file === undefined) this.report(RECORDS, `there are no records of the leaves from ${index}`)
+          : { ...file, digests: this.digestsOf(file) }
+      if (file === undefined) report(RECORDS, `there are no records of the leaves from ${index}`)
     }
     const digest = this.current.digests[index - this.current.from]
     // The whole file is reported.
     if (digest === undefined) return
     if (digest === null) this.missing += 1
     else if (digest === leaf?.recordSha256) this.matching += 1
-    else this.report(`record of leaf ${index}`, 'it is not the one that was logged')
+    else report(`record of leaf ${index}`, 'it is not the one that was logged')
   }
 
   private nextFrom(index: number): number {
-    const later = [...(this.known?.keys() ?? [])].filter((from) => from > index)
+    const later = [...this.known.keys()].filter((from) => from > index)
     return later.reduce((first, from) => Math.min(first, from), Infinity)
   }
 
-  /** The SHA-256 of each line of a file; null for an empty line. None if it is wrong. Lines may be long. */
-  private async digestsOf({ path, from, to }: RecordsFile): Promise<(string | null)[]> {
+  /** The SHA-256 of each line of a file; null for an empty line. None if it is wrong. */
+  private digestsOf(file: RecordsFile): (string | null)[] {
     const digests: (string | null)[] = []
-    // Of the beginning of a line whose end is in the next piece.
+    // Of the beginning of a line.
     let begun: Hash | null = null
     try {
-      await using file = await open(join(this.files.folder, path), READ_FLAGS)
-      if (!(await file.stat()).isFile()) throw new Error('it is not a file')
-      for await (const piece of file.createReadStream() as AsyncIterable<Buffer>) {
-        let start = 0
-        for (let end = piece.indexOf(0x0a); end !== -1; end = piece.indexOf(0x0a, start)) {
-          const line = piece.subarray(start, end)
-          if (begun !== null) digests.push(begun.update(line).digest('hex'))
-          else digests.push(line.length === 0 ? null : hash('sha256', line))
-          begun = null
-          start = end + 1
+      for (const { bytes, isLast } of linesOf(this.files.folder, file)) {
+        if (!isLast) {
+          begun = (begun ?? createHash('sha256')).update(bytes)
+          continue
         }
-        if (digests.length > to - from) break
-        if (start < piece.length) begun = (begun ?? createHash('sha256')).update(piece.subarray(start))
+        if (begun !== null) digests.push(begun.update(bytes).digest('hex'))
+        else digests.push(bytes.length === 0 ? null : hash('sha256', bytes))
+        begun = null
       }
+      return digests
     } catch (error) {
-      this.report(path, messageOf(error))
+      this.files.report(file.path, messageOf(error))
       return []
     }
-    if (begun === null && digests.length === to - from) return digests
-    this.report(path, `it does not have ${to - from} lines`)
-    return []
   }
 }
