@@ -3,8 +3,18 @@ import { NO_DNS } from '#test/harness/dns.js'
 import { startMayfly, type Mayfly } from '#test/harness/mayfly.js'
 import { RecordingProxy } from './recording-proxy.js'
 
-/** Operations for programs that run Mayfly, and pages for people. Clients leave them out. */
-export const LEFT_OUT = ['getHealth', 'getReadiness', 'getMetrics', 'getProblemPage', 'getOpenApi', 'getDocs']
+/** Operations for programs that run Mayfly, for exports of audit logs, and pages for people. Clients leave them out. */
+export const LEFT_OUT = [
+  ...[
+    'listAuditRecords',
+    'getHealth',
+    'getReadiness',
+    'getMetrics',
+    'getProblemPage',
+    'getOpenApi',
+    'getDocs',
+  ],
+]
 
 /** A server for one client, behind a proxy that records which operations the client calls. */
 export class ClientUnderTest implements AsyncDisposable {
