@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Account } from '#libs/domain/account/account.js'
-import { isId, type AccountId } from '#libs/domain/ids/typeid.js'
+import { isId, type AccountId, type EventId, type InboxId } from '#libs/domain/ids/typeid.js'
 import { openLogAndViews } from '#libs/engines/open-engine.js'
 import { REBUILT_TOPICS, ScratchViews, withoutMail, type RebuiltTopic } from '#libs/engines/scratch-views.js'
 import { decodeBatch } from '#libs/ports/event-log/batch-decoding.js'
@@ -13,6 +13,7 @@ import {
 } from '#libs/ports/event-log/event-log.js'
 import { partitionOf } from '#libs/ports/event-log/topics.js'
 import { accountState, allOf, type AccountViews } from '#libs/ports/read-model/account-state.js'
+import type { OffsetQuery } from '#libs/ports/read-model/lists.js'
 import { isCatchingUp } from '#libs/ports/read-model/view-store.js'
 import { loggedEvent } from '#libs/ports/read-model/views.js'
 import type { Environment } from '#libs/runtime/config/setting.js'
@@ -40,6 +41,7 @@ interface Difference {
 
 const MAX_DIFFERENCES = 100
 const MAX_ROUNDS = 5
+const AT_ONCE = 500
 const BETWEEN_ROUNDS_MS = 2_000
 
 /**
@@ -148,11 +150,11 @@ class Comparison {
       const add = (id: string, difference: string, sides: string) =>
         found.set(`${accountId} ${id}`, { account_id: accountId, id, difference, sides })
       const rebuilt = new Map<string, string>()
-      for await (const { id, row } of accountState(this.scratch.model, accountId, environments)) {
+      for await (const { id, row } of this.rowsOf(this.scratch.model, accountId, environments)) {
         rebuilt.set(id, textOf(row))
       }
       this.rows += rebuilt.size
-      for await (const { id, row } of accountState(this.views, accountId, environments)) {
+      for await (const { id, row } of this.rowsOf(this.views, accountId, environments)) {
         const [shown, expected] = [textOf(row), rebuilt.get(id)]
         rebuilt.delete(id)
         if (shown === expected) continue
@@ -164,14 +166,32 @@ class Comparison {
     return found
   }
 
+  /** The rows of an account, its activity, and the histories of its inboxes as far as the log has them. */
+  private async *rowsOf(
+    views: AccountViews,
+    accountId: AccountId,
+    environments: ReadonlySet<string>,
+  ): AsyncGenerator<{ id: string; row: object }> {
+    yield* entriesOf(0, (range) => views.accounts.activity(accountId, range))
+    for await (const item of accountState(views, accountId, environments)) {
+      yield item
+      const { id } = item
+      if (!isId('inb', id)) continue
+      yield* entriesOf(this.firstOffsetOf(id), (range) => views.queries.history({ inboxId: id, ...range }))
+    }
+  }
+
   /** Whether an inbox has events that the log no longer has. It has ended long ago. */
   private async isOlderThanLog(id: string): Promise<boolean> {
     if (!isId('inb', id)) return false
-    const range = { order: 'asc', from: 0, to: Number.MAX_SAFE_INTEGER, limit: 1 } as const
-    const [first] = await this.views.queries.history({ inboxId: id, ...range })
+    const range = { order: 'asc', from: 0, to: this.firstOffsetOf(id), limit: 1 } as const
+    return (await this.views.queries.history({ inboxId: id, ...range })).length > 0
+  }
+
+  /** Of the partition of an inbox. */
+  private firstOffsetOf(id: InboxId): number {
     const partition = partitionOf(id, this.log.partitionCount('inbox-events'))
-    const firstOnLog = this.firstOffsets.get(partitionName({ topic: 'inbox-events', partition })) ?? 0
-    return first !== undefined && first.offset < firstOnLog
+    return this.firstOffsets.get(partitionName({ topic: 'inbox-events', partition })) ?? 0
   }
 }
 
@@ -200,6 +220,19 @@ function namesThatDiffer(...texts: [string, string]): string {
   ]
   const names = new Set([...Object.keys(one), ...Object.keys(other)])
   return [...names].filter((name) => JSON.stringify(one[name]) !== JSON.stringify(other[name])).join(', ')
+}
+
+/** The entries of a list in the order of the log, from an offset on. */
+async function* entriesOf<Entry extends { id: EventId; offset: number }>(
+  from: number,
+  read: (range: OffsetQuery) => Promise<Entry[]>,
+): AsyncGenerator<{ id: EventId; row: Entry }> {
+  for (;;) {
+    const page = await read({ order: 'asc', from, to: Number.MAX_SAFE_INTEGER, limit: AT_ONCE })
+    for (const row of page) yield { id: row.id, row }
+    if (page.length < AT_ONCE) return
+    from = (page.at(-1)?.offset ?? 0) + 1
+  }
 }
 
 async function accountsOf({ accounts }: AccountViews): Promise<AccountId[]> {

@@ -703,7 +703,7 @@ export const text = {
       'Every change in the account and its inboxes, in a log that can be verified: nothing in it was altered or removed since it was signed.',
     toActivity: 'Who changed what, in words',
     checkpoint: 'Last checkpoint',
-    noCheckpoint: 'none yet: the first follows within seconds of the first event',
+    noCheckpoint: 'none yet: the first follows within seconds, or once enough witnesses have cosigned it',
     leaves: (count: string) => `${count} events`,
     signed: 'signed',
     cosignedBy: (names: string) => `cosigned by ${names}`,

@@ -39,6 +39,7 @@ const LEASE_MS = 10_000
 
 export async function startAudit(context: EngineContext): Promise<void> {
   const { engine, logger, registry, running, now, settings } = context
+  const policy = readWitnessPolicy(settings.auditWitnessPolicy)
   const record = async (event: AuditEvent) => {
     const occurrence = { id: mintId('evt'), time: now(), source: '/mayfly/lifecycle', event }
     await engine.log.append('audit-leaves', auditEventCodec.encode(occurrence))
@@ -51,7 +52,6 @@ export async function startAudit(context: EngineContext): Promise<void> {
   const service = await createRoleService(consumers, sequencing, { log: engine.log, record })
   running.defer(() => service.close())
   await service.listen()
-  const policy = readWitnessPolicy(settings.auditWitnessPolicy)
   const { audit, secrets } = engine
   const { publicUrl } = settings
   const witnesses = policy && new Witnesses({ policy, publicUrl, secrets, audit, record, logger })
@@ -154,14 +154,17 @@ function checkpointing(
         const takenAt = now()
         const due = await engine.audit.leaseDue({ now: takenAt, leaseMs: LEASE_MS, limit: LOGS_AT_ONCE })
         await Promise.all(
-          due.map(async ({ id: logId, tree, checkpoint: last }) => {
+          due.map(async (log) => {
+            const { id: logId, tree, checkpoint: last } = log
             const hasGrown = tree.size !== last?.size
             const checkpoint = hasGrown
               ? { size: tree.size, root: rootOf(tree).toString('base64'), takenAt }
               : last
             const awaitsWitnesses = witnesses !== null
-            if (hasGrown) await record({ type: 'CheckpointTaken', logId, ...checkpoint, awaitsWitnesses })
-            witnesses?.add(logId, checkpoint)
+            // Without witnesses, a log that awaits them since they were set is recorded not to.
+            if (hasGrown || !awaitsWitnesses)
+              await record({ type: 'CheckpointTaken', logId, ...checkpoint, awaitsWitnesses })
+            witnesses?.add({ ...log, checkpoint })
           }),
         )
         hasMore = due.length >= LOGS_AT_ONCE

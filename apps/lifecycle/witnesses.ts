@@ -1,14 +1,15 @@
 import type { Logger } from 'pino'
-import type { Checkpoint } from '#libs/domain/audit/audit-log.js'
+import type { AuditLog, Checkpoint } from '#libs/domain/audit/audit-log.js'
 import { checkpointBody, cosignatureOf, signCheckpoint } from '#libs/domain/audit/checkpoint.js'
 import type { AuditEvent } from '#libs/domain/audit/events.js'
 import { originOf } from '#libs/domain/audit/leaf.js'
 import { consistencyOf, join } from '#libs/domain/audit/tree.js'
-import type { Witness, WitnessPolicy } from '#libs/domain/audit/witness-policy.js'
+import { cosignaturesIn, type Witness, type WitnessPolicy } from '#libs/domain/audit/witness-policy.js'
 import type { LogId } from '#libs/domain/ids/typeid.js'
 import { auditKeysOf } from '#libs/ports/key-vault/audit-keys.js'
 import type { DerivedKeys } from '#libs/ports/key-vault/master-key.js'
 import type { AuditQueries } from '#libs/ports/read-model/queries.js'
+import { messageOf } from '#libs/runtime/errors.js'
 
 /*
  * Has checkpoints cosigned by witnesses (C2SP tlog-witness): they cosign only what continues the last checkpoint of the log
@@ -16,9 +17,11 @@ import type { AuditQueries } from '#libs/ports/read-model/queries.js'
  */
 
 const TIMEOUT_MS = 5_000
+/** How long a witness that did not answer is not asked, so that it does not hold up the others. */
+const AWAY_MS = 10_000
 /** Of an answer: a few lines. */
 const MAX_ANSWER_BYTES = 64 * 1024
-/** The witness may have seen another checkpoint than the one that is known of it. */
+/** The witness may have seen another checkpoint than the last one that was cosigned. */
 const MAX_ATTEMPTS = 3
 const LOGS_AT_ONCE = 16
 
@@ -31,94 +34,105 @@ interface WitnessesOptions {
   logger: Logger
 }
 
-export class Witnesses {
-  /** By witness and log, the size of the last checkpoint that the witness has cosigned. */
-  private readonly sizes = new Map<string, number>()
+/** A log with the checkpoint that is to be cosigned. */
+export type UncosignedLog = Pick<AuditLog, 'id' | 'cosigned'> & { checkpoint: Checkpoint }
 
-  private readonly waiting = new Map<LogId, Checkpoint>()
-  private readonly running = new Set<Promise<void>>()
+export class Witnesses {
+  private readonly waiting = new Map<LogId, UncosignedLog>()
+  private readonly running = new Map<LogId, Promise<void>>()
+  /** By the name of a witness. */
+  private readonly awayUntilMs = new Map<string, number>()
+  /** By log and witness, why the last checkpoint was not cosigned, so that a repetition is not logged. */
+  private readonly refusals = new Map<string, string>()
   private readonly stopping = new AbortController()
 
   constructor(private readonly options: WitnessesOptions) {}
 
   /** Has a checkpoint cosigned in the background. It takes the place of an earlier one of its log that still waits. */
-  add(logId: LogId, checkpoint: Checkpoint): void {
-    this.waiting.set(logId, checkpoint)
+  add(log: UncosignedLog): void {
+    this.waiting.set(log.id, log)
     this.startNext()
   }
 
   /** Resolves once nothing is in progress. */
   async stop(): Promise<void> {
     this.stopping.abort()
-    await Promise.all(this.running)
+    await Promise.all(this.running.values())
   }
 
   private startNext(): void {
-    const [next] = this.waiting
-    if (next === undefined || this.running.size >= LOGS_AT_ONCE || this.stopping.signal.aborted) return
-    const [logId, checkpoint] = next
+    if (this.running.size >= LOGS_AT_ONCE || this.stopping.signal.aborted) return
+    const log = [...this.waiting.values()].find(({ id }) => !this.running.has(id))
+    if (log === undefined) return
+    const { id: logId } = log
     this.waiting.delete(logId)
-    const run = this.cosign(logId, checkpoint)
+    const run = this.cosign(log)
       .catch((error: unknown) =>
         this.options.logger.error({ err: error, logId }, 'recording cosignatures failed'),
       )
       .finally(() => {
-        this.running.delete(run)
+        this.running.delete(logId)
         this.startNext()
       })
-    this.running.add(run)
+    this.running.set(logId, run)
   }
 
-  /** Records that a checkpoint was cosigned, if enough witnesses have. Logs errors of witnesses. */
-  private async cosign(logId: LogId, checkpoint: Checkpoint): Promise<void> {
-    const { policy, record, logger } = this.options
-    const answers = await Promise.all(
-      policy.witnesses.map(async (witness) => {
-        try {
-          return [witness.name, await this.ask(witness, logId, checkpoint)] as const
-        } catch (error) {
-          logger.warn({ err: error, witness: witness.name, logId }, 'a witness has not cosigned a checkpoint')
-          return [witness.name, null] as const
-        }
-      }),
-    )
-    const cosigned = answers.filter(([, line]) => line !== null)
-    if (cosigned.length === 0 || !policy.isMet(new Set(cosigned.map(([name]) => name)))) return
-    const cosignatures = cosigned.flatMap(([, line]) => line ?? [])
-    await record({ type: 'CheckpointCosigned', logId, ...checkpoint, cosignatures })
+  /** Records that a checkpoint was cosigned, if enough witnesses have. */
+  private async cosign(log: UncosignedLog): Promise<void> {
+    const { policy, publicUrl, record } = this.options
+    const lines = await Promise.all(policy.witnesses.map((witness) => this.lineOf(witness, log)))
+    const body = checkpointBody(originOf(publicUrl, log.id), log.checkpoint)
+    const { cosignatures, isMet } = cosignaturesIn(policy, body, lines.join(''))
+    if (cosignatures.length === 0 || !isMet) return
+    await record({ type: 'CheckpointCosigned', logId: log.id, ...log.checkpoint, cosignatures })
   }
 
-  /** Resolves with the line of the cosignature; null for a witness without a URL. */
-  private async ask(
-    { name, verifier, url }: Witness,
-    logId: LogId,
-    checkpoint: Checkpoint,
-  ): Promise<string | null> {
-    if (url === null) return null
-    const { publicUrl, secrets } = this.options
-    const origin = originOf(publicUrl, logId)
-    const note = signCheckpoint(origin, checkpoint, auditKeysOf(secrets, logId), checkpoint.takenAt)
-    const known = `${name} ${logId}`
-    for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt += 1) {
-      const old = this.sizes.get(known) ?? 0
-      const body = `old ${old}\n${await this.proofOf(logId, old, checkpoint.size)}\n${note}`
-      const { status, text } = await post(`${url}/add-checkpoint`, body, this.stopping.signal)
-      if (status === 409) {
-        const seen = Number(text)
-        if (!Number.isSafeInteger(seen) || seen < 0) throw new Error('the witness answered no size')
-        if (seen > checkpoint.size) {
-          throw new Error(`the witness has seen ${seen} leaves of the log, which has ${checkpoint.size}`)
-        }
-        this.sizes.set(known, seen)
-        continue
-      }
-      if (status !== 200) throw new Error(`the witness answered ${status}: ${text.slice(0, 200)}`)
-      const line = cosignatureOf(checkpointBody(origin, checkpoint), text, verifier)
-      if (line === null) throw new Error('the cosignature of the witness is not genuine')
-      this.sizes.set(known, checkpoint.size)
+  /** The line of the cosignature; empty if there is none, which is logged. */
+  private async lineOf(witness: Witness, log: UncosignedLog): Promise<string> {
+    const { name, url } = witness
+    if (url === null || Date.now() < (this.awayUntilMs.get(name) ?? 0)) return ''
+    const key = `${log.id} ${name}`
+    try {
+      const line = await this.ask(witness, url, log)
+      this.refusals.delete(key)
       return line
+    } catch (error) {
+      if (this.stopping.signal.aborted) return ''
+      const why = messageOf(error)
+      if (!(error instanceof Refusal)) this.awayUntilMs.set(name, Date.now() + AWAY_MS)
+      if (this.refusals.get(key) !== why) {
+        this.options.logger.warn({ witness: name, logId: log.id, why }, 'a witness has not cosigned')
+      }
+      this.refusals.set(key, why)
+      return ''
     }
-    throw new Error('the witness has seen another checkpoint each time')
+  }
+
+  /** Throws Refusal if the witness has answered, but not cosigned the checkpoint. */
+  private async ask({ verifier }: Witness, url: string, log: UncosignedLog): Promise<string> {
+    const { publicUrl, secrets } = this.options
+    const { id, checkpoint } = log
+    const origin = originOf(publicUrl, id)
+    const note = signCheckpoint(origin, checkpoint, auditKeysOf(secrets, id), checkpoint.takenAt)
+    let old = log.cosigned?.size ?? 0
+    for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt += 1) {
+      const body = `old ${old}\n${await this.proofOf(id, old, checkpoint.size)}\n${note}`
+      const { status, text } = await post(`${url}/add-checkpoint`, body, this.stopping.signal)
+      if (status === 200) {
+        const line = cosignatureOf(checkpointBody(origin, checkpoint), text, verifier)
+        if (line === null) throw new Refusal('its cosignature is not genuine')
+        return line
+      }
+      if (status !== 409) throw new Refusal(`it answered ${status}: ${text.trim().slice(0, 200)}`)
+      const [seen] = /^(0|[1-9]\d{0,14})\n?$/.exec(text) ?? []
+      if (seen === undefined) throw new Refusal('it answered 409 without the size that it has seen')
+      if (Number(seen) === old) throw new Refusal(`it has seen another root of the first ${old} leaves`)
+      old = Number(seen)
+      if (old > checkpoint.size) {
+        throw new Refusal(`it has seen a checkpoint of ${old} leaves, which is later than ${checkpoint.size}`)
+      }
+    }
+    throw new Refusal('it has seen another checkpoint each time')
   }
 
   /** A line for each hash that proves that the log continues its first leaves. */
@@ -127,6 +141,10 @@ export class Witnesses {
     const found = await this.options.audit.subtreeHashes(logId, parts.flat())
     return parts.map((part) => `${join(found.splice(0, part.length)).toString('base64')}\n`).join('')
   }
+}
+
+class Refusal extends Error {
+  override readonly name = 'Refusal'
 }
 
 async function post(url: string, body: string, stop: AbortSignal): Promise<{ status: number; text: string }> {
@@ -141,7 +159,7 @@ async function post(url: string, body: string, stop: AbortSignal): Promise<{ sta
   let text = ''
   for await (const piece of response.body ?? []) {
     text += decoder.decode(piece as Uint8Array, { stream: true })
-    if (text.length > MAX_ANSWER_BYTES) throw new Error('the answer of the witness is too long')
+    if (text.length > MAX_ANSWER_BYTES) throw new Refusal('its answer is too long')
   }
   return { status: response.status, text }
 }

@@ -8,7 +8,7 @@ const HEADING =
 const UNUSED: ReadonlySet<string> = new Set(['BulkSummary', 'MessageWithRaw'])
 
 /** Parameters that the methods of the client set. */
-const SET: ReadonlySet<string> = new Set(['as_of', 'cursor', 'timeout'])
+const SET_BY_METHODS: ReadonlySet<string> = new Set(['as_of', 'cursor', 'timeout'])
 
 /**
  * Accounts, members, quotas, domains, keys, figures, checks, errors and logs with names that explain themselves. Their
@@ -60,7 +60,9 @@ export async function renderClientTypes(document: Document): Promise<string> {
   for (const [path, operations] of Object.entries(document.paths)) {
     for (const [method, operation] of Object.entries(operations)) {
       if (operation['x-alias-of'] !== undefined) continue
-      const parameters = operation.parameters.filter((each) => each.in === 'query' && !SET.has(each.name))
+      const parameters = operation.parameters.filter(
+        (each) => each.in === 'query' && !SET_BY_METHODS.has(each.name),
+      )
       if (parameters.length === 0) continue
       paths[path] = {
         ...paths[path],

@@ -9,7 +9,7 @@ import { partitionOf } from '#libs/ports/event-log/topics.js'
 import { put, remove } from '#libs/ports/read-model/table.js'
 import * as tables from '#libs/ports/read-model/tables.js'
 import type { Change } from '#libs/ports/read-model/view-store.js'
-import type { InboxRow } from '#libs/ports/read-model/views.js'
+import type { HistoryEntry, InboxRow } from '#libs/ports/read-model/views.js'
 import { readSettings } from '#libs/runtime/config/settings.js'
 import { call, create, createInbox, mail, messagesOf, send, type InboxJson } from '#test/harness/client.js'
 import { distributedEnvironment, engineUnderTest, startMayfly, type Mayfly } from '#test/harness/mayfly.js'
@@ -32,8 +32,11 @@ describe('the views, compared with the event log', () => {
       })
     })
 
-  /** Changes the row of an inbox in the views, without an event. */
-  async function alter({ id }: InboxJson, changeOf: (row: InboxRow) => Change): Promise<void> {
+  /** Changes the row of an inbox, or its history, in the views, without an event. */
+  async function alter(
+    { id }: InboxJson,
+    changeOf: (row: InboxRow, history: readonly HistoryEntry[]) => Change,
+  ): Promise<void> {
     const onError = (error: unknown) => {
       throw error
     }
@@ -45,8 +48,10 @@ describe('the views, compared with the event log', () => {
       const partition = partitionOf(id, engine.log.partitionCount(topic))
       const position = (await engine.inboxes.progress({ topic, partition }))?.position ?? 0
       if (row === null) throw new Error('the inbox is not in the views')
+      const all = { order: 'asc', from: 0, to: Number.MAX_SAFE_INTEGER, limit: 10 } as const
+      const history = await engine.inboxes.history({ inboxId: row.inbox.id, ...all })
       const step = { topic, partition, from: position, to: position, contents: [] } as const
-      expect(await engine.projections.apply({ ...step, changes: [changeOf(row)] })).toBe('applied')
+      expect(await engine.projections.apply({ ...step, changes: [changeOf(row, history)] })).toBe('applied')
     } finally {
       await engine.close()
     }
@@ -77,8 +82,8 @@ describe('the views, compared with the event log', () => {
   it('are the same', async () => {
     const verified = await verify()
     expect(verified).toMatchObject({ code: 0, accounts: 1, differences: [], difference_count: 0 })
-    // An account, a key, three inboxes, a webhook and two messages.
-    expect(verified.rows).toBe(8)
+    // Rows of an account, a key, three inboxes, a webhook and two messages; seven events of inboxes; those of the account.
+    expect(verified.rows).toBeGreaterThan(8 + 7)
   })
 
   it('are not compared, and nothing is created, in a folder that is no data folder', async () => {
@@ -108,13 +113,24 @@ describe('the views, compared with the event log', () => {
     await alter(inbox, (row) =>
       put(tables.inboxes, { ...row, inbox: { ...row.inbox, labels: { run: '2' }, messageCount: 7 } }, row),
     )
-    await alter(other, (row) => remove(tables.inboxes, row))
+    const events: string[] = []
+    await alter(inbox, ({ inbox: of }, [, entry]) => {
+      if (entry === undefined) throw new Error('the inbox has no history')
+      events.push(entry.id)
+      const before = { inbox: of, entry }
+      return put(tables.history, { inbox: of, entry: { ...entry, actor: 'nobody' } }, before)
+    })
+    await alter(other, (row, [created]) => {
+      events.push(created?.id ?? '')
+      return remove(tables.inboxes, row)
+    })
     const { code, differences } = await verify()
     expect([code, differences]).toEqual([
       6,
       [
         { ...keyOf(inbox.id), difference: 'labels, messageCount' },
-        { ...keyOf(other.id), difference: 'missing' },
+        { ...keyOf(events[0] ?? ''), difference: 'actor' },
+        ...[other.id, events[1]].map((id = '') => ({ ...keyOf(id), difference: 'missing' })),
       ],
     ])
   })

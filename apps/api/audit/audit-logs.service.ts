@@ -1,14 +1,16 @@
 import { Inject, Injectable } from '@nestjs/common'
 import {
+  checkpointBody,
   openWithAny,
   signCheckpoint,
   verifierKey,
   type OpenedCheckpoint,
 } from '#libs/domain/audit/checkpoint.js'
 import { logIdOf, originOf, readLeaf, writeRecord, type Leaf } from '#libs/domain/audit/leaf.js'
-import type { AuditLog } from '#libs/domain/audit/audit-log.js'
+import type { AuditLog, CosignedCheckpoint } from '#libs/domain/audit/audit-log.js'
 import { writeEntries } from '#libs/domain/audit/tiles.js'
 import { join, proofOf, subtreesOf } from '#libs/domain/audit/tree.js'
+import { cosignaturesIn, type WitnessPolicy } from '#libs/domain/audit/witness-policy.js'
 import type { EventId, LogId } from '#libs/domain/ids/typeid.js'
 import type { Engine } from '#libs/engines/engine.js'
 import type { Position } from '#libs/ports/event-log/event-log.js'
@@ -52,8 +54,7 @@ export interface CheckpointedLog {
 @Injectable()
 export class AuditLogs {
   private readonly kept: ReadonlyMap<string, string>
-  /** Whether only checkpoints are served that enough witnesses have cosigned. */
-  private readonly requiresWitnesses: boolean
+  private readonly policy: WitnessPolicy | null
   /** The logs that continue the checkpoint that was kept, or have none. */
   private readonly continued = new Set<LogId>()
 
@@ -64,7 +65,7 @@ export class AuditLogs {
   ) {
     const { auditLastCheckpoint, auditWitnessPolicy } = instance.settings
     this.kept = readKeptCheckpoints(auditLastCheckpoint)
-    this.requiresWitnesses = readWitnessPolicy(auditWitnessPolicy)?.isOptional === false
+    this.policy = readWitnessPolicy(auditWitnessPolicy)
   }
 
   /** What its checkpoints are signed with, as verifier keys, the current one first. */
@@ -91,14 +92,25 @@ export class AuditLogs {
     const id = logIdOf(principal.accountId)
     if (id !== logId) throw noResource('audit log', logId)
     const log = await this.find(principal)
-    const checkpoint = (this.requiresWitnesses ? log?.cosigned : log?.checkpoint) ?? null
-    if (log === null || checkpoint === null) return null
-    const { tree, cosigned } = log
+    const checkpoint = log && this.servedOf(log)
+    if (checkpoint === null) return null
+    const { size, root, takenAt, cosignatures } = checkpoint
     const now = this.instance.now()
-    const isOld = now.getTime() - checkpoint.takenAt.getTime() >= SIGN_AGAIN_MS
-    const { size, root, takenAt } = checkpoint
-    const cosignatures = cosigned?.size === size ? cosigned.cosignatures : []
-    return { id, size, root, signedAt: isOld && size === tree.size ? now : takenAt, cosignatures }
+    const isOld = now.getTime() - takenAt.getTime() >= SIGN_AGAIN_MS
+    return { id, size, root, signedAt: isOld && size === log?.tree.size ? now : takenAt, cosignatures }
+  }
+
+  /** With a quorum the last checkpoint that enough witnesses have cosigned, by the policy as it is now. */
+  private servedOf({ id, checkpoint, cosigned }: AuditLog): CosignedCheckpoint | null {
+    const { policy } = this
+    const own = checkpoint && { ...checkpoint, cosignatures: [] }
+    if (policy === null) return own
+    if (cosigned !== null && (!policy.isOptional || cosigned.size === checkpoint?.size)) {
+      const body = checkpointBody(this.originOf(id), cosigned)
+      const { cosignatures, isMet } = cosignaturesIn(policy, body, cosigned.cosignatures.join(''))
+      if (isMet) return { ...cosigned, cosignatures }
+    }
+    return policy.isOptional ? own : null
   }
 
   /**
@@ -108,16 +120,18 @@ export class AuditLogs {
   async checkpointed(principal: Principal, logId: string): Promise<CheckpointedLog> {
     const log = await this.upToCheckpoint(principal, logId)
     const id = log?.id ?? logIdOf(principal.accountId)
-    if (!this.continued.has(id)) await this.requireContinued(id, log?.size ?? 0)
+    if (!this.continued.has(id)) await this.requireContinued(id)
     if (log === null) throw notYetCheckpointed()
     return log
   }
 
   /** What is added to a log later never changes its beginning, so this is checked once. */
-  private async requireContinued(id: LogId, size: number): Promise<void> {
+  private async requireContinued(id: LogId): Promise<void> {
     const note = this.kept.get(this.originOf(id))
     if (note !== undefined) {
       const kept = this.openKept(note, id)
+      // With a quorum, the checkpoint that is served may be an earlier one.
+      const size = (await this.read((audit) => audit.log(id)))?.tree.size ?? 0
       if (kept.size > size)
         throw contradicted(`It has ${size} leaves; the one that was kept has ${kept.size}.`)
       const subtrees = await this.read((audit) => audit.subtreeHashes(id, subtreesOf(0, kept.size)))

@@ -84,11 +84,15 @@ export class ExportFiles {
 /** Throws if it is not a file. */
 function openFile(path: string): Disposable & { descriptor: number; size: number } {
   const descriptor = openSync(path, READ_FLAGS)
-  const close = () => closeSync(descriptor)
-  const stats = fstatSync(descriptor)
-  if (stats.isFile()) return { descriptor, size: stats.size, [Symbol.dispose]: close }
-  close()
-  throw new Error('it is not a file')
+  const opened = { descriptor, size: 0, [Symbol.dispose]: () => closeSync(descriptor) }
+  try {
+    const stats = fstatSync(descriptor)
+    if (stats.isFile()) return { ...opened, size: stats.size }
+    throw new Error('it is not a file')
+  } catch (error) {
+    closeSync(descriptor)
+    throw error
+  }
 }
 
 /** The leaves of a log of that size, up to the first bundle that is wrong. */
@@ -115,7 +119,7 @@ export interface LinePart {
 
 /** The lines of a file of records, in parts. Throws if there is not one for each leaf. */
 export function* linesOf(folder: string, { path, from, to }: RecordsFile): Generator<LinePart> {
-  const wrong = new Error(`it does not have ${to - from} lines`)
+  const wrong = () => new Error(`it does not have ${to - from} lines`)
   using file = openFile(join(folder, path))
   let lines = 0
   let isComplete = true
@@ -127,10 +131,10 @@ export function* linesOf(folder: string, { path, from, to }: RecordsFile): Gener
       const end = piece.indexOf(LINE_FEED, start)
       isComplete = end !== -1
       if (isComplete) lines += 1
-      if (lines > to - from) throw wrong
+      if (lines > to - from) throw wrong()
       yield { bytes: piece.subarray(start, isComplete ? end : piece.length), isLast: isComplete }
       start = isComplete ? end + 1 : piece.length
     }
   }
-  if (lines < to - from || !isComplete) throw wrong
+  if (lines < to - from || !isComplete) throw wrong()
 }

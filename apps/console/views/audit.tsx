@@ -1,4 +1,4 @@
-import { useState } from 'preact/hooks'
+import { useEffect, useState } from 'preact/hooks'
 import { ApiError, type Schemas } from '#clients/typescript/src/mayfly.js'
 import { useParameters, useSession, ViewLink } from '../navigation.js'
 import { Choice, Command, CopyButton, Empty, Field, FormDialog, Table } from '../parts/controls.js'
@@ -12,7 +12,7 @@ type AuditEvent = Schemas['AuditEvent']
 const REFRESH_MS = 10_000
 const MORE = 100
 /** What types begin with, by which the list is filtered. */
-const KINDS = ['account', 'account.api-key', 'inbox', 'inbox.message', 'inbox.erased', 'webhook']
+const KINDS = ['account', 'member', 'domain', 'webhook', 'inbox', 'inbox.message-received', 'inbox.erased']
 /** Bytes of a cosignature: the id of the key, the time, and the signature (C2SP tlog-cosignature). */
 const COSIGNATURE_BYTES = 4 + 8 + 64
 
@@ -115,16 +115,16 @@ function cosignaturesOf(note: string, origin: string): { signedAt: string | null
 }
 
 function Events({ log }: { log: Schemas['AuditLog'] }) {
-  const { api } = useSession()
+  const { api, environment } = useSession()
   const [{ type = '', subject = '' }, change] = useParameters()
   const [limit, setLimit] = useState(MORE)
+  useEffect(() => setLimit(MORE), [type, subject])
   const [proved, setProved] = useState<AuditEvent | null>(null)
   const [erased, setErased] = useState<string | null>(null)
   const filters = { ...(type && { type }), ...(subject && { subject }) }
   const events = useLoaded(
-    (signal) => unlessEarly(api.audit.events(log.id, { ...filters, order: 'desc', limit, signal })),
+    (signal) => api.audit.events(log.id, { ...filters, order: 'desc', limit, signal }),
     [type, subject, limit],
-    REFRESH_MS,
   )
   return (
     <>
@@ -146,7 +146,7 @@ function Events({ log }: { log: Schemas['AuditLog'] }) {
       </div>
       <Show loaded={events}>
         {(list) =>
-          list === null || list.length === 0 ? (
+          list.length === 0 ? (
             <Empty title={text.audit.none} />
           ) : (
             <>
@@ -168,11 +168,19 @@ function Events({ log }: { log: Schemas['AuditLog'] }) {
                       </div>
                     </td>
                     <td class="buttons">
-                      <button type="button" onClick={() => setProved(event)}>
+                      <button
+                        type="button"
+                        aria-label={text.audit.proofOf(event.index)}
+                        onClick={() => setProved(event)}
+                      >
                         {text.audit.proof}
                       </button>
-                      {shortType(event) === 'inbox.erased' && (
-                        <button type="button" onClick={() => setErased(event.subject)}>
+                      {shortType(event) === 'inbox.erased' && event.environment === environment && (
+                        <button
+                          type="button"
+                          aria-label={text.audit.certificateOf(event.subject)}
+                          onClick={() => setErased(event.subject)}
+                        >
                           {text.audit.certificate}
                         </button>
                       )}

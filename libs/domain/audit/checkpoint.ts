@@ -94,10 +94,10 @@ export function openCheckpoint(note: string, verifier: string): OpenedCheckpoint
   }
   const key = keyOf(publicKey)
   const lines = note.slice(end + 1)
-  const signature = signatureIn(lines, origin, ED25519, publicKey)
-  if (signature === null) throw new CheckpointError('it has no signature of that key')
+  const [signature] = signaturesIn(lines, origin, ED25519, publicKey)
+  if (signature === undefined) throw new CheckpointError('it has no signature of that key')
   if (!verify(null, Buffer.from(body), key, signature)) throw new CheckpointError('its signature is wrong')
-  const cosignature = signatureIn(lines, origin, COSIGNATURE, publicKey)
+  const [cosignature] = signaturesIn(lines, origin, COSIGNATURE, publicKey)
   if (cosignature?.length !== 72) throw new CheckpointError('it has no cosignature of that key')
   const seconds = Number(cosignature.readBigUInt64BE())
   if (seconds > MAX_SECONDS || !verify(null, cosigned(seconds, body), key, cosignature.subarray(8))) {
@@ -111,30 +111,31 @@ export class CheckpointError extends Error {
   override readonly name = 'CheckpointError'
 }
 
-/** A line of a note with the signature of a key, as bytes without the key's id; null if the note has none. */
-function signatureIn(lines: string, name: string, type: number, publicKey: Uint8Array): Buffer | null {
+/** The signatures of a key in the lines of a note, without the id of the key. */
+function signaturesIn(lines: string, name: string, type: number, publicKey: Uint8Array): Buffer[] {
   const id = keyId(name, type, publicKey)
-  const signatures = lines.split('\n').flatMap((line) => {
+  return lines.split('\n').flatMap((line) => {
     const [, signer, text = ''] = /^\u2014 (\S+) (\S+)$/.exec(line) ?? []
-    return signer === name ? [Buffer.from(text, 'base64')] : []
+    const bytes = Buffer.from(signer === name ? text : '', 'base64')
+    return bytes.subarray(0, id.length).equals(id) ? [bytes.subarray(id.length)] : []
   })
-  const found = signatures.find((each) => each.subarray(0, id.length).equals(id))
-  return found === undefined ? null : found.subarray(id.length)
 }
 
 /**
- * The lines among `lines` with which a witness has cosigned a checkpoint, given without its signatures; none if they are not
+ * The first line of a note with which a witness has cosigned `body`, the checkpoint without its signatures; null if none is
  * genuine. Throws CheckpointError for what is not a verifier key of cosignatures.
  */
 export function cosignatureOf(body: string, lines: string, verifier: string): string | null {
   const { origin: name, publicKey } = readCosignerKey(verifier)
-  const signature = signatureIn(lines, name, COSIGNATURE, publicKey)
-  if (signature?.length !== 72) return null
-  const seconds = Number(signature.readBigUInt64BE())
-  if (seconds > MAX_SECONDS) return null
-  const isGenuine = verify(null, cosigned(seconds, body), keyOf(publicKey), signature.subarray(8))
-  const line = Buffer.concat([keyId(name, COSIGNATURE, publicKey), signature]).toString('base64')
-  return isGenuine ? `\u2014 ${name} ${line}\n` : null
+  const key = keyOf(publicKey)
+  const genuine = signaturesIn(lines, name, COSIGNATURE, publicKey).find((signature) => {
+    if (signature.length !== 72) return false
+    const seconds = Number(signature.readBigUInt64BE())
+    return seconds <= MAX_SECONDS && verify(null, cosigned(seconds, body), key, signature.subarray(8))
+  })
+  if (genuine === undefined) return null
+  const bytes = Buffer.concat([keyId(name, COSIGNATURE, publicKey), genuine])
+  return `\u2014 ${name} ${bytes.toString('base64')}\n`
 }
 
 function keyOf(publicKey: Uint8Array): KeyObject {

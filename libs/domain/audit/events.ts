@@ -33,7 +33,7 @@ export const AUDIT_EVENTS = {
     awaitsWitnesses: optional(boolean, false),
   }),
 
-  /** As many witnesses as the operator requires have cosigned the checkpoint of that size. Each line is one of a note. */
+  /** As many witnesses as the operator requires have cosigned the checkpoint of that size. The lines are those of a signed note. */
   CheckpointCosigned: event('audit-checkpoint.cosigned', {
     logId: id('log'),
     size: count,

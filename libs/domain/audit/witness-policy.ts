@@ -1,4 +1,4 @@
-import { CheckpointError, readCosignerKey } from './checkpoint.js'
+import { CheckpointError, cosignatureOf, readCosignerKey } from './checkpoint.js'
 
 export interface Witness {
   name: string
@@ -24,59 +24,81 @@ export class PolicyError extends Error {
   override readonly name = 'PolicyError'
 }
 
+/** The genuine cosignatures of witnesses among the lines of a note, and whether they are enough. `body` is what they sign. */
+export function cosignaturesIn(
+  policy: WitnessPolicy,
+  body: string,
+  lines: string,
+): { cosignatures: string[]; isMet: boolean } {
+  const found = policy.witnesses.flatMap(({ name, verifier }) => {
+    const line = cosignatureOf(body, lines, verifier)
+    return line === null ? [] : [{ name, line }]
+  })
+  const isMet = policy.isMet(new Set(found.map(({ name }) => name)))
+  return { cosignatures: found.map(({ line }) => line), isMet }
+}
+
 /** Lines `witness`, `group` and `quorum`; those of `log` are for clients, and are skipped. Throws PolicyError. */
 export function parsePolicy(text: string): WitnessPolicy {
   const witnesses: Witness[] = []
   const quorums = new Map<string, Quorum>()
+  const keys = new Set<string>()
+  /** A witness or group counts in one way only. */
+  const members = new Set<string>()
   let quorum: string | null = null
   for (const [at, line] of text.split('\n').entries()) {
     const fail = (why: string) => new PolicyError(`line ${at + 1}: ${why}`)
-    const [keyword, ...fields] = line.replace(/#.*/, '').trim().split(/\s+/)
+    const [keyword = '', ...fields] = line.trim().split(/[ \t]+/)
     const [name = '', second = '', ...rest] = fields
-    if (keyword === '' || keyword === 'log') continue
-    if (keyword === 'quorum') {
-      if (quorum !== null || fields.length !== 1) throw fail('there must be one quorum, with one name')
-      quorum = name
-      continue
+    if (keyword === '' || keyword.startsWith('#') || keyword === 'log') continue
+    const isWitness = keyword === 'witness' && (fields.length === 2 || fields.length === 3)
+    const isGroup = keyword === 'group' && rest.length > 0
+    if ((isWitness || isGroup) && (name === 'none' || quorums.has(name))) {
+      throw fail(`the name ${name} is taken`)
     }
-    if (name === 'none' || quorums.has(name)) throw fail(`the name ${name} is taken`)
-    if (keyword === 'witness' && (fields.length === 2 || fields.length === 3)) {
-      witnesses.push({ name, verifier: readKey(second, fail), url: readUrl(rest[0], fail) })
+    if (isWitness) {
+      const key = readKey(second, fail)
+      if (keys.has(key)) throw fail('another witness has this key')
+      keys.add(key)
+      witnesses.push({ name, verifier: second, url: readUrl(rest[0], fail) })
       quorums.set(name, (names) => names.has(name))
-    } else if (keyword === 'group' && rest.length > 0) {
-      quorums.set(name, groupOf(second, rest, quorums, fail))
+    } else if (isGroup) {
+      const parts = rest.map((member) => {
+        const part = quorums.get(member)
+        if (part === undefined) throw fail(`there is no witness and no group ${member} above`)
+        if (members.has(member)) throw fail(`${member} is in a group already`)
+        members.add(member)
+        return part
+      })
+      const needed = readCount(second, parts.length, fail)
+      quorums.set(name, (names) => parts.filter((part) => part(names)).length >= needed)
+    } else if (keyword === 'quorum' && fields.length === 1) {
+      if (quorum !== null) throw fail('there is a quorum already')
+      if (name !== 'none' && !quorums.has(name)) throw fail(`there is no witness and no group ${name} above`)
+      quorum = name
     } else throw fail('it is not a witness, a group or a quorum')
   }
   if (quorum === null) throw new PolicyError('there is no quorum')
-  const isMet = quorum === 'none' ? () => true : quorums.get(quorum)
-  if (isMet === undefined) throw new PolicyError(`there is no witness and no group ${quorum}`)
+  const isMet = quorums.get(quorum) ?? (() => true)
+  const asked = witnesses.filter(({ url }) => url !== null).map(({ name }) => name)
+  if (asked.length === 0 || !isMet(new Set(asked))) {
+    throw new PolicyError('too few witnesses have a URL for the quorum')
+  }
   return { witnesses, isOptional: quorum === 'none', isMet }
 }
 
 type Fail = (why: string) => PolicyError
 
-function groupOf(
-  count: string,
-  members: readonly string[],
-  quorums: ReadonlyMap<string, Quorum>,
-  fail: Fail,
-): Quorum {
-  const needed = count === 'any' ? 1 : count === 'all' ? members.length : Number(count)
-  if (!Number.isInteger(needed) || needed < 1 || needed > members.length) {
-    throw fail('a group needs any, all, or a number up to that of its members')
-  }
-  const parts = members.map((member) => {
-    const part = quorums.get(member)
-    if (part === undefined) throw fail(`there is no witness and no group ${member} above`)
-    return part
-  })
-  return (names) => parts.filter((part) => part(names)).length >= needed
+function readCount(text: string, most: number, fail: Fail): number {
+  const count = text === 'any' ? 1 : text === 'all' ? most : /^[1-9]\d*$/.test(text) ? Number(text) : 0
+  if (count < 1 || count > most) throw fail('a group needs any, all, or a number up to that of its members')
+  return count
 }
 
+/** Returns the public key. */
 function readKey(text: string, fail: Fail): string {
   try {
-    readCosignerKey(text)
-    return text
+    return Buffer.from(readCosignerKey(text).publicKey).toString('base64')
   } catch (error) {
     if (error instanceof CheckpointError) throw fail(`${text} is not a key of cosignatures with Ed25519`)
     throw error
@@ -86,6 +108,9 @@ function readKey(text: string, fail: Fail): string {
 function readUrl(text: string | undefined, fail: Fail): string | null {
   if (text === undefined) return null
   const url = URL.parse(text)
-  if (url === null || !/^https?:$/.test(url.protocol)) throw fail(`${text} is not an http or https URL`)
+  const isPlain = url !== null && `${url.username}${url.password}${url.search}${url.hash}` === ''
+  if (!isPlain || !/^https?:$/.test(url.protocol)) {
+    throw fail(`${text} is not an http or https URL without a query or a password`)
+  }
   return text.replace(/\/+$/, '')
 }

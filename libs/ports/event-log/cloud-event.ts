@@ -173,7 +173,7 @@ export class EventCodec<Event extends { type: string }> extends OccurrenceCodec<
   }
 }
 
-/** Returns what the audit log has of an event as it is. Throws if it does not fit into a leaf. */
+/** Returns the attribute. Throws if it does not fit into a leaf of an audit log. */
 function requireShort(attribute: string, text: string): string {
   if (text.length <= MAX_TEXT_CHARS) return text
   throw new TypeError(`${attribute} has more than ${MAX_TEXT_CHARS} characters`)

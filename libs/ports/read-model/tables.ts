@@ -430,7 +430,7 @@ export const domains = table<DomainOf, Domain | typeof REMOVED>({
   indexes: [domainList, domainNames, dueDomains],
 })
 
-/** Audit logs that have grown since their last checkpoint. */
+/** Audit logs that have grown since their last checkpoint, or whose last one is to be cosigned. */
 export const dueCheckpoints = index<AuditLog>({
   ...{ name: 'due-checkpoints', ...auditLeaves, kind: 'queue', sort: 'number', needsCompleteViews: true },
   entriesOf(log) {
