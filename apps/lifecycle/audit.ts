@@ -1,9 +1,12 @@
 import { Controller, Inject, UseFilters } from '@nestjs/common'
 import { EventPattern, Payload } from '@nestjs/microservices'
+import type { Account } from '#libs/domain/account/account.js'
 import type { AccountEvent } from '#libs/domain/account/events.js'
+import { checkpointBody } from '#libs/domain/audit/checkpoint.js'
 import type { AuditEvent } from '#libs/domain/audit/events.js'
-import { digestOf, logIdOf } from '#libs/domain/audit/leaf.js'
+import { digestOf, logIdOf, originOf } from '#libs/domain/audit/leaf.js'
 import { rootOf } from '#libs/domain/audit/tree.js'
+import { cosignaturesIn, type WitnessPolicy } from '#libs/domain/audit/witness-policy.js'
 import { mintId } from '#libs/domain/ids/mint.js'
 import type { InboxEvent } from '#libs/domain/inbox/events.js'
 import type { WebhookEvent } from '#libs/domain/webhook/events.js'
@@ -16,6 +19,7 @@ import {
   type EventCodec,
 } from '#libs/ports/event-log/cloud-event.js'
 import type { BatchOutcome, LogAppender, LogLayout, RecordBatch } from '#libs/ports/event-log/event-log.js'
+import { allOf } from '#libs/ports/read-model/account-state.js'
 import { readWitnessPolicy } from '#libs/role/witness-policy.js'
 import { createRoleService, PORTS, RethrowErrors, RoleConsumers } from '#libs/role/role-consumers.js'
 import type { EngineContext } from '#libs/role/run-role.js'
@@ -34,6 +38,8 @@ const LINGER_MS = 500
 const LEAVES_AT_ONCE = 200
 const CHECK_DUE_EVERY_MS = 500
 const LOGS_AT_ONCE = 100
+/** How often logs that do not grow are compared with the policy of witnesses, which may have changed. */
+const CHECK_POLICY_EVERY_MS = 600_000
 /** A log whose checkpoint was not recorded, or not cosigned, is due again after this time. */
 const LEASE_MS = 10_000
 
@@ -56,10 +62,16 @@ export async function startAudit(context: EngineContext): Promise<void> {
   const { publicUrl } = settings
   const witnesses = policy && new Witnesses({ policy, publicUrl, secrets, audit, record, logger })
   if (witnesses !== null) running.defer(() => witnesses.stop())
-  const work = checkpointing(context, record, witnesses)
-  const taking = new PeriodicTask({ everyMs: CHECK_DUE_EVERY_MS, work })
-  taking.start()
-  running.defer(() => taking.stop())
+  const tasks = [
+    new PeriodicTask({ everyMs: CHECK_DUE_EVERY_MS, work: checkpointing(context, record, witnesses) }),
+    ...(policy === null
+      ? []
+      : [new PeriodicTask({ everyMs: CHECK_POLICY_EVERY_MS, work: applying(context, record, policy) })]),
+  ]
+  for (const task of tasks) {
+    task.start()
+    running.defer(() => task.stop())
+  }
 }
 
 interface SequencingPorts {
@@ -171,6 +183,36 @@ function checkpointing(
       }
     } catch (error) {
       logger.error({ err: error }, 'taking checkpoints of audit logs failed: retrying')
+    }
+  }
+}
+
+/**
+ * Returns a function that has checkpoints cosigned that do not meet the policy, such as those of before it was set. It never
+ * rejects.
+ */
+function applying(
+  { engine, settings, logger }: EngineContext,
+  record: SequencingPorts['record'],
+  policy: WitnessPolicy,
+): (signal: AbortSignal) => Promise<void> {
+  return async (signal) => {
+    try {
+      for await (const { id } of allOf<Account>((query) => engine.accounts.listAccounts(query))) {
+        if (signal.aborted) return
+        const log = await engine.audit.log(logIdOf(id))
+        if (log === null || log.checkpoint === null || log.awaitsWitnesses) continue
+        const body = checkpointBody(originOf(settings.publicUrl, log.id), log.checkpoint)
+        const { cosignatures, isMet } = cosignaturesIn(
+          policy,
+          body,
+          log.cosigned?.cosignatures.join('') ?? '',
+        )
+        if (isMet && cosignatures.length > 0) continue
+        await record({ type: 'CheckpointTaken', logId: log.id, ...log.checkpoint, awaitsWitnesses: true })
+      }
+    } catch (error) {
+      logger.error({ err: error }, 'comparing audit logs with the policy of witnesses failed: retrying')
     }
   }
 }

@@ -16,6 +16,7 @@ import { messageOf } from '#libs/runtime/errors.js'
  * that they have seen, so a log that was replaced, or that shows different readers different leaves, is not cosigned.
  */
 
+/** Of all attempts for a checkpoint. */
 const TIMEOUT_MS = 5_000
 /** How long a witness that did not answer is not asked, so that it does not hold up the others. */
 const AWAY_MS = 10_000
@@ -114,10 +115,11 @@ export class Witnesses {
     const { id, checkpoint } = log
     const origin = originOf(publicUrl, id)
     const note = signCheckpoint(origin, checkpoint, auditKeysOf(secrets, id), checkpoint.takenAt)
+    const signal = AbortSignal.any([this.stopping.signal, AbortSignal.timeout(TIMEOUT_MS)])
     let old = log.cosigned?.size ?? 0
     for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt += 1) {
       const body = `old ${old}\n${await this.proofOf(id, old, checkpoint.size)}\n${note}`
-      const { status, text } = await post(`${url}/add-checkpoint`, body, this.stopping.signal)
+      const { status, text } = await post(`${url}/add-checkpoint`, body, signal)
       if (status === 200) {
         const line = cosignatureOf(checkpointBody(origin, checkpoint), text, verifier)
         if (line === null) throw new Refusal('its cosignature is not genuine')
@@ -147,12 +149,13 @@ class Refusal extends Error {
   override readonly name = 'Refusal'
 }
 
-async function post(url: string, body: string, stop: AbortSignal): Promise<{ status: number; text: string }> {
+async function post(
+  url: string,
+  body: string,
+  signal: AbortSignal,
+): Promise<{ status: number; text: string }> {
   const response = await fetch(url, {
-    method: 'POST',
-    body,
-    redirect: 'error',
-    signal: AbortSignal.any([stop, AbortSignal.timeout(TIMEOUT_MS)]),
+    ...{ method: 'POST', body, redirect: 'error', signal },
     headers: { 'content-type': 'text/plain; charset=utf-8' },
   })
   const decoder = new TextDecoder()

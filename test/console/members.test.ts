@@ -157,6 +157,7 @@ describeWith('chromium')('the members of an account in the console', () => {
     const { page, errors } = await openAs((await invite(admin, { role: 'auditor' })).url)
     await page.getByRole('link', { name: 'Audit log', exact: true }).click()
     await page.getByText(/^\d+ events, signed/).waitFor()
+    await row(page, 'inbox.erased').waitFor()
     await page.getByLabel('Type').selectOption('inbox.erased')
     await row(page, id)
       .getByRole('button', { name: `Erasure of ${id}` })

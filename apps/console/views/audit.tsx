@@ -125,6 +125,8 @@ function Events({ log }: { log: Schemas['AuditLog'] }) {
   const events = useLoaded(
     (signal) => api.audit.events(log.id, { ...filters, order: 'desc', limit, signal }),
     [type, subject, limit],
+    // A search of a large log takes longer.
+    type === '' && subject === '' ? REFRESH_MS : undefined,
   )
   return (
     <>

@@ -39,6 +39,7 @@ export function readEntries(bundle: Buffer): Buffer[] | null {
   for (let at = 0; at < bundle.length;) {
     const end = at + 2 <= bundle.length ? at + 2 + bundle.readUInt16BE(at) : Infinity
     if (end > bundle.length) return null
+    if (entries.length === TILE_WIDTH) return null
     entries.push(bundle.subarray(at + 2, end))
     at = end
   }
