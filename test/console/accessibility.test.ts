@@ -62,6 +62,8 @@ describeWith('chromium', 'clickhouse')('the accessibility of the console', () =>
       webhooks: '/console/webhooks',
       'a webhook': `/console/webhooks/${webhook.id}`,
       usage: '/console/usage?label=run:42',
+      activity: '/console/activity',
+      'the audit log': '/console/audit',
       account: '/console/account',
       status: '/console/status',
       'a page that does not exist': '/console/other',
