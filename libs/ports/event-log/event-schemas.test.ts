@@ -32,6 +32,7 @@ const OPTIONAL: ReadonlyMap<string, readonly string[]> = new Map([
   ['mayfly.account.api-key-rotated', ['expires_at']],
   ['mayfly.account.quota-set', ['limit']],
   ['mayfly.webhook.registered', ['inbox_id']],
+  ['mayfly.audit-checkpoint.taken', ['awaits_witnesses']],
   ['mayfly.webhook.changed', ['url', 'events', 'state']],
   ['mayfly.domain.changed', ['subdomains', 'catch_all']],
   ['mayfly.webhook.delivery-requested', ['replay_id']],
