@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Account } from '#libs/domain/account/account.js'
-import { isId, type AccountId, type EventId, type InboxId } from '#libs/domain/ids/typeid.js'
+import { isId, type AccountId, type InboxId } from '#libs/domain/ids/typeid.js'
 import { openLogAndViews } from '#libs/engines/open-engine.js'
 import { REBUILT_TOPICS, ScratchViews, withoutMail, type RebuiltTopic } from '#libs/engines/scratch-views.js'
 import { decodeBatch } from '#libs/ports/event-log/batch-decoding.js'
@@ -12,8 +12,7 @@ import {
   type StoredRecord,
 } from '#libs/ports/event-log/event-log.js'
 import { partitionOf } from '#libs/ports/event-log/topics.js'
-import { accountState, allOf, type AccountViews } from '#libs/ports/read-model/account-state.js'
-import type { OffsetQuery } from '#libs/ports/read-model/lists.js'
+import { accountState, allFrom, allOf, type AccountViews } from '#libs/ports/read-model/account-state.js'
 import { isCatchingUp } from '#libs/ports/read-model/view-store.js'
 import { loggedEvent } from '#libs/ports/read-model/views.js'
 import type { Environment } from '#libs/runtime/config/setting.js'
@@ -41,7 +40,6 @@ interface Difference {
 
 const MAX_DIFFERENCES = 100
 const MAX_ROUNDS = 5
-const AT_ONCE = 500
 const BETWEEN_ROUNDS_MS = 2_000
 
 /**
@@ -172,12 +170,15 @@ class Comparison {
     accountId: AccountId,
     environments: ReadonlySet<string>,
   ): AsyncGenerator<{ id: string; row: object }> {
-    yield* entriesOf(0, (range) => views.accounts.activity(accountId, range))
+    const activity = allFrom(0, (range) => views.accounts.activity(accountId, range))
+    for await (const row of activity) yield { id: row.id, row }
     for await (const item of accountState(views, accountId, environments)) {
       yield item
       const { id } = item
       if (!isId('inb', id)) continue
-      yield* entriesOf(this.firstOffsetOf(id), (range) => views.queries.history({ inboxId: id, ...range }))
+      const from = this.firstOffsetOf(id)
+      const history = allFrom(from, (range) => views.queries.history({ inboxId: id, ...range }))
+      for await (const row of history) yield { id: row.id, row }
     }
   }
 
@@ -220,19 +221,6 @@ function namesThatDiffer(...texts: [string, string]): string {
   ]
   const names = new Set([...Object.keys(one), ...Object.keys(other)])
   return [...names].filter((name) => JSON.stringify(one[name]) !== JSON.stringify(other[name])).join(', ')
-}
-
-/** The entries of a list in the order of the log, from an offset on. */
-async function* entriesOf<Entry extends { id: EventId; offset: number }>(
-  from: number,
-  read: (range: OffsetQuery) => Promise<Entry[]>,
-): AsyncGenerator<{ id: EventId; row: Entry }> {
-  for (;;) {
-    const page = await read({ order: 'asc', from, to: Number.MAX_SAFE_INTEGER, limit: AT_ONCE })
-    for (const row of page) yield { id: row.id, row }
-    if (page.length < AT_ONCE) return
-    from = (page.at(-1)?.offset ?? 0) + 1
-  }
 }
 
 async function accountsOf({ accounts }: AccountViews): Promise<AccountId[]> {

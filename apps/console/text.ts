@@ -55,6 +55,7 @@ export const text = {
   grace: 'Grace period',
   label: 'Label',
   all: 'All',
+  showMore: 'Show more',
   none: 'none',
   never: 'never',
   now: 'now',
@@ -694,7 +695,6 @@ export const text = {
     system: 'Mayfly',
     operator: 'the operator of this server',
     ignored: 'ignored',
-    more: 'Show more',
   },
 
   audit: {

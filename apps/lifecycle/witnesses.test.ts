@@ -79,7 +79,7 @@ describe('witnesses', () => {
     await endpoint.dispose()
   })
 
-  it('are told of a checkpoint, and only the genuine line of the answer is recorded', async () => {
+  it('are sent a checkpoint, and of the answer only the genuine cosignature is recorded', async () => {
     const lines = ['junk', `\u2014 ${NAME} AAAA`, lineOf(log8, OTHER), lineOf(logOf(4)), lineOf(log8)]
     await start((response) => response.end(lines.join('\n')))
     witnesses.add({ ...log8, cosigned: { ...logOf(4).checkpoint, cosignatures: [] } })

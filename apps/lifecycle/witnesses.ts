@@ -4,7 +4,7 @@ import { checkpointBody, cosignatureOf, signCheckpoint } from '#libs/domain/audi
 import type { AuditEvent } from '#libs/domain/audit/events.js'
 import { originOf } from '#libs/domain/audit/leaf.js'
 import { consistencyOf, join } from '#libs/domain/audit/tree.js'
-import { cosignaturesIn, type Witness, type WitnessPolicy } from '#libs/domain/audit/witness-policy.js'
+import type { Witness, WitnessPolicy } from '#libs/domain/audit/witness-policy.js'
 import type { LogId } from '#libs/domain/ids/typeid.js'
 import { auditKeysOf } from '#libs/ports/key-vault/audit-keys.js'
 import type { DerivedKeys } from '#libs/ports/key-vault/master-key.js'
@@ -63,8 +63,14 @@ export class Witnesses {
 
   private startNext(): void {
     if (this.running.size >= LOGS_AT_ONCE || this.stopping.signal.aborted) return
-    const log = [...this.waiting.values()].find(({ id }) => !this.running.has(id))
-    if (log === undefined) return
+    for (const log of this.waiting.values()) {
+      if (this.running.has(log.id)) continue
+      this.start(log)
+      return
+    }
+  }
+
+  private start(log: UncosignedLog): void {
     const { id: logId } = log
     this.waiting.delete(logId)
     const run = this.cosign(log)
@@ -80,11 +86,11 @@ export class Witnesses {
 
   /** Records that a checkpoint was cosigned, if enough witnesses have. */
   private async cosign(log: UncosignedLog): Promise<void> {
-    const { policy, publicUrl, record } = this.options
+    const { policy, record } = this.options
     const lines = await Promise.all(policy.witnesses.map((witness) => this.lineOf(witness, log)))
-    const body = checkpointBody(originOf(publicUrl, log.id), log.checkpoint)
-    const { cosignatures, isMet } = cosignaturesIn(policy, body, lines.join(''))
-    if (cosignatures.length === 0 || !isMet) return
+    const cosignatures = lines.filter((line) => line !== '')
+    const names = policy.witnesses.filter((_, at) => lines[at] !== '').map(({ name }) => name)
+    if (cosignatures.length === 0 || !policy.isMet(new Set(names))) return
     await record({ type: 'CheckpointCosigned', logId: log.id, ...log.checkpoint, cosignatures })
   }
 

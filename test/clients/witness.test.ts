@@ -112,9 +112,9 @@ describeWith('litewitness')('a witness of audit logs', () => {
 
   it('is asked again, also after a kill, if it has not cosigned the last checkpoint', async () => {
     const { size } = verifyCheckpoint(await noteOf(), log.public_key)
+    const lines = logged().length
     await stop(witness)
     await createInbox(mayfly)
-    const lines = logged().length
     await until('an attempt', () => Promise.resolve(logged().slice(lines).includes('has not cosigned')))
     await mayfly.end('SIGKILL')
     mayfly = await mayfly.restart()

@@ -15,7 +15,7 @@ const IMMUTABLE = 'private, max-age=604800, immutable'
 /** The index of a tile in groups of three digits, and the width of a partial one (C2SP tlog-tiles). */
 const TILE_PATH = /^((?:x\d{3}\/){0,3}\d{3})(?:\.p\/([1-9]\d{0,2}))?$/
 
-/** The tiles of an audit log as files, for tools that read transparency logs (C2SP tlog-tiles). They end at the last checkpoint. */
+/** The tiles of an audit log up to its last checkpoint, for tools that read transparency logs (C2SP tlog-tiles). */
 @Controller('v1/audit/logs/:logId')
 export class TilesController {
   constructor(private readonly logs: AuditLogs) {}

@@ -262,6 +262,16 @@ export function Table({
   )
 }
 
+/** Shows more of a list that has at least `limit` items. */
+export function ShowMore({ count, limit, onMore }: { count: number; limit: number; onMore: () => void }) {
+  if (count < limit) return null
+  return (
+    <button type="button" onClick={onMore}>
+      {text.showMore}
+    </button>
+  )
+}
+
 /** What a view without content shows: why, and what to do next. */
 export function Empty({ title, children }: { title: string; children?: ComponentChildren }) {
   return (

@@ -1,7 +1,7 @@
 import { useState } from 'preact/hooks'
 import type { Schemas } from '#clients/typescript/src/mayfly.js'
 import { useSession } from '../navigation.js'
-import { Choice, Empty, Table } from '../parts/controls.js'
+import { Choice, Empty, ShowMore, Table } from '../parts/controls.js'
 import { Time } from '../parts/format.js'
 import { Show, useLoaded } from '../parts/loading.js'
 import { text } from '../text.js'
@@ -37,11 +37,7 @@ export function ActivityView() {
           ) : (
             <>
               <ActivityTable entries={list} />
-              {list.length >= limit && (
-                <button type="button" onClick={() => setLimit(limit + MORE)}>
-                  {text.activity.more}
-                </button>
-              )}
+              <ShowMore count={list.length} limit={limit} onMore={() => setLimit(limit + MORE)} />
             </>
           )
         }

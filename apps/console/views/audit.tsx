@@ -1,7 +1,7 @@
 import { useEffect, useState } from 'preact/hooks'
 import { ApiError, type Schemas } from '#clients/typescript/src/mayfly.js'
 import { useParameters, useSession, ViewLink } from '../navigation.js'
-import { Choice, Command, CopyButton, Empty, Field, FormDialog, Table } from '../parts/controls.js'
+import { Choice, Command, CopyButton, Empty, Field, FormDialog, ShowMore, Table } from '../parts/controls.js'
 import { formatCount, saveFile, Time } from '../parts/format.js'
 import { Show, useLoaded } from '../parts/loading.js'
 import { text } from '../text.js'
@@ -190,11 +190,7 @@ function Events({ log }: { log: Schemas['AuditLog'] }) {
                   </tr>
                 ))}
               </Table>
-              {list.length >= limit && (
-                <button type="button" onClick={() => setLimit(limit + MORE)}>
-                  {text.activity.more}
-                </button>
-              )}
+              <ShowMore count={list.length} limit={limit} onMore={() => setLimit(limit + MORE)} />
             </>
           )
         }

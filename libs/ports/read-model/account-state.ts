@@ -6,7 +6,7 @@ import { faults } from '#libs/domain/inbox/fault.js'
 import type { Inbox } from '#libs/domain/inbox/inbox.js'
 import type { Webhook } from '#libs/domain/webhook/webhook.js'
 import { fieldsOfAccount, fieldsOfDomain, fieldsOfKey, fieldsOfMember, fieldsOfWebhook } from './activity.js'
-import type { ListQuery } from './lists.js'
+import type { ListQuery, OffsetQuery } from './lists.js'
 import type { ReadModel } from './queries.js'
 import type { MessageRow } from './views.js'
 
@@ -72,18 +72,12 @@ async function* stateInInbox(
   for await (const webhook of allOf<Webhook>((query) => webhooks.listWebhooks({ inboxId }, query))) {
     yield { id: webhook.id, row: webhook, shown: fieldsOfWebhook(webhook) }
   }
-  let page: MessageRow[]
-  let from = 0
-  do {
-    const range = { order: 'asc', from, to: Number.MAX_SAFE_INTEGER, limit: AT_ONCE } as const
-    page = await queries.listMessages({ inboxId, ...range })
-    for (const { message } of page) {
-      if (message.state !== 'present') continue
-      const shown = { inbox_id: inboxId, received_at: message.receivedAt, size: message.size }
-      yield { id: message.id, row: message, shown }
-    }
-    from = (page.at(-1)?.offset ?? 0) + 1
-  } while (page.length === AT_ONCE)
+  const messages = allFrom<MessageRow>(0, (range) => queries.listMessages({ inboxId, ...range }))
+  for await (const { message } of messages) {
+    if (message.state !== 'present') continue
+    const shown = { inbox_id: inboxId, received_at: message.receivedAt, size: message.size }
+    yield { id: message.id, row: message, shown }
+  }
 }
 
 function fieldsOfInbox(inbox: Inbox) {
@@ -103,6 +97,19 @@ function fieldsOfInbox(inbox: Inbox) {
     ...{ duration, expires_at: expiresAt, last_message_at: lastMessageAt, stored_bytes: storedBytes },
     ...{ dropped_count: droppedCount, faults: faults.encode(inbox.faults), revision },
   }
+}
+
+/** All entries of a list in the order of the log, from an offset on. */
+export async function* allFrom<Entry extends { offset: number }>(
+  from: number,
+  read: (range: OffsetQuery) => Promise<Entry[]>,
+): AsyncGenerator<Entry> {
+  let page: Entry[]
+  do {
+    page = await read({ order: 'asc', from, to: Number.MAX_SAFE_INTEGER, limit: AT_ONCE })
+    yield* page
+    from = (page.at(-1)?.offset ?? 0) + 1
+  } while (page.length === AT_ONCE)
 }
 
 /** All items of a list in the order of their ids. */
