@@ -25,6 +25,7 @@ function received(offset: number, size: number): DecodedBatch<InboxEvent>['event
         digest: '',
         sealed: Buffer.alloc(0),
         duplicateOf: null,
+        fingerprint: null,
         inbox: null,
       },
     },

@@ -3,6 +3,7 @@ import { EventPattern, Payload } from '@nestjs/microservices'
 import type { Logger } from 'pino'
 import type { AuditEvent } from '#libs/domain/audit/events.js'
 import { INBOX_EVENTS, type InboxEvent } from '#libs/domain/inbox/events.js'
+import { sinceReceived } from '#libs/domain/usage/usage-events.js'
 import {
   accountEventCodec,
   auditEventCodec,
@@ -45,7 +46,7 @@ import { InboxProjector, stepsOf } from './inbox-projector.js'
 import type { ProjectorMetrics } from './projector-metrics.js'
 
 /**
- * Records a usage event when a message becomes visible. Views that are being rebuilt show messages that were visible
+ * Records how long messages took to become visible. Views that are being rebuilt show messages that were visible
  * before, so nothing is recorded up to the target offset of the rebuild.
  */
 export class MessageVisibility {
@@ -66,17 +67,14 @@ export class MessageVisibility {
 
   record({ partition }: Partition, events: DecodedBatch<InboxEvent>['events']): void {
     const target = this.targets.get(partition) ?? Infinity
-    const shownAt = this.now()
+    const at = this.now()
     for (const { offset, recorded } of events) {
       const { event } = recorded
       if (event.type !== 'MessageReceived' || event.inbox === null || offset < target) continue
-      const { inboxId, messageId, receivedAt, inbox } = event
-      const { labels } = inbox
-      const keyId = recorded.keyId ?? inbox.keyId
-      this.usage.record(
-        { type: 'MessageShown', keyId, labels, inboxId, messageId, receivedAt, shownAt },
-        recorded,
-      )
+      const { labels } = event.inbox
+      const keyId = recorded.keyId ?? event.inbox.keyId
+      const ms = [sinceReceived(event.receivedAt, at)]
+      this.usage.record({ type: 'MessageShown', keyId, labels, ms, at }, recorded)
     }
   }
 }

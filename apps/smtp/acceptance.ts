@@ -7,7 +7,13 @@ import { decide, type InboxCommand } from '#libs/domain/inbox/decide.js'
 import type { Inbox } from '#libs/domain/inbox/inbox.js'
 import type { Recorder } from '#libs/ports/event-log/cloud-event.js'
 import type { Position } from '#libs/ports/event-log/event-log.js'
-import { packSource, sealMail, type PackedSource, type SecretKey } from '#libs/ports/key-vault/sealing.js'
+import {
+  fingerprintOf,
+  packSource,
+  sealMail,
+  type PackedSource,
+  type SecretKey,
+} from '#libs/ports/key-vault/sealing.js'
 import type { KeyVault } from '#libs/ports/key-vault/key-vault.js'
 import { isExcess, type AccountQuotas } from '#libs/ports/read-model/account-quotas.js'
 import { InboxCapacity, type Reservation } from '#libs/ports/read-model/inbox-capacity.js'
@@ -264,7 +270,7 @@ export class Acceptance {
   /** Resolves with the position of the copy's record. */
   private async append(copy: Copy, mail: PackedMail): Promise<Position> {
     const { inbox, reservation } = copy
-    const { source, identity, startedAtMs, senderKey } = mail
+    const { startedAtMs, senderKey } = mail
     const { events, refusal } = decide({ inbox, message: null }, commandFor(copy, mail))
     const [received] = events
     if (received === undefined) throw new Error(`${inbox.id} refused a checked mail: ${refusal?.code}`)
@@ -272,19 +278,22 @@ export class Acceptance {
     const attribution = { accountId, environment, keyId: keyOfSender(senderKey, inbox) }
     const position = await this.options.recorder.record(received, attribution)
     if (received.type === 'MessageReceived') reservation.fill(position.offset)
-    const acceptMs = performance.now() - startedAtMs
-    this.options.usage.accepted(copy, { senderKey, identity, size: source.size, acceptMs })
+    if (copy.duplicateOf === null) {
+      this.options.usage.accepted(inbox, senderKey, performance.now() - startedAtMs)
+    }
     return position
   }
 }
 
 function commandFor(
   { inbox: { id: inboxId }, key, messageId, rcptTo, isDropped, duplicateOf }: Copy,
-  { raw, source, trace, receivedAt: now }: PackedMail,
+  { raw, source, trace, identity, receivedAt: now }: PackedMail,
 ): InboxCommand {
   const facts = { inboxId, messageId, size: source.size, now }
   if (isDropped) return { type: 'DropMessage', ...facts, digest: hash('sha256', raw, 'hex') }
   const envelope = { ...trace, rcptTo, ...(duplicateOf !== null && { duplicateOf }) }
   const sealed = sealMail(key, inboxId, messageId, envelope, source)
-  return { type: 'ReceiveMessage', ...facts, digest: hash('sha256', sealed, 'hex'), sealed, duplicateOf }
+  const fingerprint = identity === null ? null : fingerprintOf(key, `message-id:${inboxId}`, identity)
+  const digest = hash('sha256', sealed, 'hex')
+  return { type: 'ReceiveMessage', ...facts, digest, sealed, duplicateOf, fingerprint }
 }

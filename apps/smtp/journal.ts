@@ -2,7 +2,6 @@ import type { Logger } from 'pino'
 import type { Registry } from 'prom-client'
 import type { MessageId } from '#libs/domain/ids/typeid.js'
 import type { Inbox } from '#libs/domain/inbox/inbox.js'
-import { fingerprintOf, type SecretKey } from '#libs/ports/key-vault/sealing.js'
 import type { UsageRecorder } from '#libs/ports/usage/usage-recorder.js'
 import { Metrics } from '#libs/runtime/process/metrics.js'
 import type { IncomingMail } from './mail-data.js'
@@ -112,13 +111,6 @@ const HEAD_BYTES = 64 * 1024
 /** RFC 5322, section 3.6.4, folded or not (section 2.2.3). */
 const MESSAGE_ID = /^message-id:((?:.*)(?:\r?\n[ \t].*)*)/im
 
-interface AcceptedCopy {
-  inbox: Inbox
-  key: SecretKey
-  messageId: MessageId
-  duplicateOf: MessageId | null
-}
-
 /**
  * Records usage events for mails to known inboxes. A mail counts for the key that its sender authenticated with if it
  * is of the inbox's account and environment, otherwise for the key that created the inbox.
@@ -129,37 +121,20 @@ export class MailUsage {
     private readonly now: () => Date,
   ) {}
 
-  accepted(
-    { inbox, key, messageId, duplicateOf }: AcceptedCopy,
-    mail: { senderKey: SenderKey | null; identity: string | null; size: number; acceptMs: number },
-  ) {
-    const { senderKey, identity, size, acceptMs } = mail
-    this.usage.record(
-      {
-        type: 'MailAccepted',
-        ...attributionOf(inbox, senderKey),
-        messageId,
-        size,
-        acceptMs: Math.round(acceptMs * 1_000) / 1_000,
-        fingerprint: identity === null ? null : fingerprintOf(key, `message-id:${inbox.id}`, identity),
-        duplicateOf,
-        acceptedAt: this.now(),
-      },
-      inbox,
-    )
+  accepted(inbox: Inbox, senderKey: SenderKey | null, acceptMs: number): void {
+    const times = { ms: [Math.round(acceptMs * 1_000) / 1_000], at: this.now() }
+    this.usage.record({ type: 'MailAccepted', ...attributionOf(inbox, senderKey), ...times }, inbox)
   }
 
   refused(inbox: Inbox, senderKey: SenderKey | null, { reason, code }: Refusal): void {
-    this.usage.record(
-      { type: 'MailRefused', ...attributionOf(inbox, senderKey), reason, code, refusedAt: this.now() },
-      inbox,
-    )
+    const refusal = { inboxId: inbox.id, reason, code, refusedAt: this.now() }
+    this.usage.record({ type: 'MailRefused', ...attributionOf(inbox, senderKey), ...refusal }, inbox)
   }
 }
 
 function attributionOf(inbox: Inbox, senderKey: SenderKey | null) {
-  const { id: inboxId, keyId, labels } = inbox
-  return { keyId: keyOfSender(senderKey, inbox) ?? keyId, inboxId, labels }
+  const { keyId, labels } = inbox
+  return { keyId: keyOfSender(senderKey, inbox) ?? keyId, labels }
 }
 
 /** The Message-ID of a mail; null if it has none. */

@@ -72,11 +72,11 @@ function columnsOf(
         0 AS request_bytes, 1200 AS response_bytes, ${INBOX}, ${labels} AS labels, ${POSITION}`
     case 'inbox_events':
       return `at, ${inboxEvent} AS type, ${TENANT}, ${KEY}, ${INBOX}, ${messageId} AS message_id, 5000 AS bytes,
-        ${labels} AS labels, ${POSITION}`
+        if(type = 'message.received', lower(hex(sipHash64(n))), '') AS fingerprint, ${labels} AS labels, ${POSITION}`
     case 'mail_events':
       return `at, ${mailEvent} AS type, ${TENANT}, ${KEY}, ${INBOX}, ${messageId} AS message_id, 5000 AS bytes,
         1 + (sipHash64(n) % 1000) / 20 AS ms, '' AS reason, 0 AS code,
-        if(type = 'accepted', lower(hex(sipHash64(n))), '') AS fingerprint, ${labels} AS labels, ${POSITION}`
+        '' AS fingerprint, ${labels} AS labels, ${POSITION}`
     case 'webhook_events':
       return `at, if(n % 2 = 0, 'requested', 'succeeded') AS type, ${TENANT}, concat('whk_', toString(k)) AS webhook_id,
         concat('dlv_', lower(hex(sipHash128(n)))) AS delivery_id, 1 AS attempt, 200 AS status,

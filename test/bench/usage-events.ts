@@ -3,7 +3,7 @@ import type { LogRecord } from '#libs/ports/event-log/event-log.js'
 import { mintId } from '#libs/domain/ids/mint.js'
 import { idFromBytes, type AccountId, type KeyId } from '#libs/domain/ids/typeid.js'
 import type { UsageEvent } from '#libs/domain/usage/usage-events.js'
-import { usageRow, type UsageRow } from '#libs/ports/usage/usage-rows.js'
+import { usageRows, type UsageRow } from '#libs/ports/usage/usage-rows.js'
 
 const KEYS = 50
 const RUNS = 20
@@ -21,20 +21,18 @@ export function keyId(number: number): KeyId {
 /** The event with this number: of ten events, seven are requests, the others the stages of a mail. */
 export function usageEventOf(number: number, at: Date): UsageEvent {
   const key = keyId(number % KEYS)
-  const [inboxId, messageId] = [mintId('inb'), mintId('msg')]
+  const inboxId = mintId('inb')
   const labels = { run: String(number % RUNS), suite: 'smoke' }
-  const about = { keyId: key, inboxId, messageId, labels }
-  const receivedAt = new Date(at.getTime() - (number % 50))
+  const about = { keyId: key, labels }
   switch (number % 10) {
     case 7:
-      return {
-        ...{ type: 'MailAccepted', ...about, size: 5_000, acceptMs: 1.5 + (number % 7), duplicateOf: null },
-        ...{ fingerprint: '0123456789abcdef', acceptedAt: at },
-      }
+      return { type: 'MailAccepted', ...about, ms: [1.5 + (number % 7)], at }
     case 8:
-      return { type: 'MessageShown', ...about, receivedAt, shownAt: at }
-    case 9:
-      return { type: 'MessageRead', ...about, receivedAt, readAt: at }
+      return { type: 'MessageShown', ...about, ms: [number % 50], at }
+    case 9: {
+      const receivedAt = new Date(at.getTime() - (number % 50))
+      return { type: 'MessageRead', ...about, inboxId, messageId: mintId('msg'), receivedAt, readAt: at }
+    }
     default:
       return {
         ...{
@@ -59,7 +57,10 @@ export function recordOf(event: UsageEvent, at: Date): LogRecord {
 /** The event as a row of ClickHouse. */
 export function rowOf(number: number, at: Date): UsageRow {
   const event = usageEventOf(number, at)
-  return usageRow({ ...occurrenceOf(at), keyId: event.keyId, event }, { partition: 0, offset: number })
+  const recorded = { ...occurrenceOf(at), keyId: event.keyId, event }
+  const [row] = usageRows(recorded, { partition: 0, offset: number })
+  if (row === undefined) throw new TypeError('the event has no row')
+  return row
 }
 
 function occurrenceOf(time: Date) {

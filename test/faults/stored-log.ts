@@ -73,6 +73,7 @@ export async function makeMailRecords(
         digest,
         sealed,
         duplicateOf: null,
+        fingerprint: null,
         inbox: null,
       }),
     )

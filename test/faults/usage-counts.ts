@@ -1,14 +1,18 @@
 import type { ClickHouseClient } from '@clickhouse/client'
-import { USAGE_EVENTS, type UsageEvent } from '#libs/domain/usage/usage-events.js'
+import { USAGE_EVENTS } from '#libs/domain/usage/usage-events.js'
+import { usageEventCodec } from '#libs/ports/event-log/cloud-event.js'
 import type { EventLog, StoredRecord } from '#libs/ports/event-log/event-log.js'
 import type { Target } from '#test/harness/client.js'
 import { until } from '#test/harness/until.js'
 import { COUNTED_TOPICS } from '#apps/analytics/event-rows.js'
 
-/** The number of events on the log by type, without duplicates of an event. Usage events may be recorded together. */
+/**
+ * The number of events on the log by type, without duplicates of an event. Usage events may be recorded together, and
+ * count each mail.
+ */
 export async function eventCountsOnLog(log: EventLog): Promise<Record<string, number>> {
   const counts: Record<string, number> = {}
-  const add = (type: string) => (counts[type] = (counts[type] ?? 0) + 1)
+  const add = (type: string, count = 1) => (counts[type] = (counts[type] ?? 0) + count)
   const ids = new Set<string>()
   for (const topic of COUNTED_TOPICS) {
     const { partitions } = await log.topology(topic)
@@ -18,7 +22,7 @@ export async function eventCountsOnLog(log: EventLog): Promise<Record<string, nu
           const { ce_type: type = '', ce_id: id = '' } = record.headers
           if (ids.has(id)) continue
           ids.add(id)
-          if (type === USAGE_RECORDED) for (const each of typesIn(record)) add(each)
+          if (topic === 'usage-events') for (const each of usageIn(record)) add(each.type, each.count)
           else add(type)
         }
       }
@@ -27,12 +31,15 @@ export async function eventCountsOnLog(log: EventLog): Promise<Record<string, nu
   return counts
 }
 
-const USAGE_RECORDED = 'mayfly.usage.recorded'
-
-/** The types of events that were recorded together. */
-function typesIn({ value }: StoredRecord): string[] {
-  const { events } = JSON.parse(Buffer.from(value).toString()) as { events: { type: UsageEvent['type'] }[] }
-  return events.map(({ type }) => `mayfly.${USAGE_EVENTS[type].name}`)
+/** The types of the events in a record, and how many mails each counts. */
+function usageIn(record: StoredRecord): { type: string; count: number }[] {
+  const decoded = usageEventCodec.decode(record)
+  if (decoded.kind !== 'event') throw new Error(`a record is ${decoded.kind}`)
+  const { event } = decoded.recorded
+  return (event.type === 'UsageRecorded' ? event.events : [event]).map((each) => ({
+    type: `mayfly.${USAGE_EVENTS[each.type].name}`,
+    count: 'ms' in each ? each.ms.length : 1,
+  }))
 }
 
 /** Event types on the log by table and type in ClickHouse. */

@@ -3,7 +3,7 @@ import type { Address } from '#libs/domain/inbox/events.js'
 import type { InboxEvent } from '#libs/domain/inbox/events.js'
 import { idFromBytes, type AccountId, type Id, type InboxId, type KeyId } from '#libs/domain/ids/typeid.js'
 import type { UsageEvent } from '#libs/domain/usage/usage-events.js'
-import { encodeRows, inboxRow, usageRow, webhookRow, type UsageRow } from '#libs/ports/usage/usage-rows.js'
+import { encodeRows, inboxRow, usageRows, webhookRow, type UsageRow } from '#libs/ports/usage/usage-rows.js'
 import type { UsageBatch } from '#libs/ports/usage/usage-store.js'
 import type { WebhookEvent } from '#libs/domain/webhook/events.js'
 import { seededRandom } from './seeded-random.js'
@@ -133,29 +133,18 @@ export class GeneratedUsage {
     }
     const messageId = this.id('msg', at)
     const size = 1_000 + Math.floor(this.random() ** 3 * 80_000)
+    const fingerprint = Math.floor(this.random() * 2 ** 52).toString(16)
     this.inboxEvent(subject, at, {
       ...{ type: 'MessageReceived', inboxId, messageId, receivedAt: at, size, digest: '' },
-      ...{ sealed: Buffer.alloc(0), duplicateOf: null, inbox: { keyId, labels } },
+      ...{ sealed: Buffer.alloc(0), duplicateOf: null, fingerprint, inbox: { keyId, labels } },
     })
-    const fingerprint = Math.floor(this.random() * 2 ** 52).toString(16)
-    this.usageEvent(subject, at, {
-      ...{
-        type: 'MailAccepted',
-        ...about,
-        messageId,
-        size,
-        acceptMs: this.ms(3),
-        fingerprint,
-        duplicateOf: null,
-      },
-      acceptedAt: at,
-    })
-    const message = { ...about, messageId, receivedAt: at }
-    const shownAt = new Date(at.getTime() + this.ms(9))
-    this.usageEvent(subject, at, { type: 'MessageShown', ...message, shownAt })
+    const shownMs = this.ms(9)
+    const shownAt = new Date(at.getTime() + shownMs)
+    this.usageEvent(subject, at, { type: 'MailAccepted', keyId, labels, ms: [this.ms(3)], at })
+    this.usageEvent(subject, at, { type: 'MessageShown', keyId, labels, ms: [shownMs], at: shownAt })
     for (const route of READS) this.request(subject, at, 'GET', route, this.random() < 0.05 ? 404 : 200)
     const readAt = new Date(shownAt.getTime() + this.ms(60))
-    this.usageEvent(subject, at, { type: 'MessageRead', ...message, readAt })
+    this.usageEvent(subject, at, { type: 'MessageRead', ...about, messageId, receivedAt: at, readAt })
     this.delivery(subject, at, messageId)
   }
 
@@ -212,7 +201,7 @@ export class GeneratedUsage {
 
   private usageEvent(subject: OwnedInbox, time: Date, event: UsageEvent): void {
     const position = this.nextPosition('usage-events', subject)
-    this.rows['usage-events'].push(usageRow(this.recorded(subject, time, event), position))
+    this.rows['usage-events'].push(...usageRows(this.recorded(subject, time, event), position))
   }
 
   private inboxEvent(subject: OwnedInbox, time: Date, event: InboxEvent): void {

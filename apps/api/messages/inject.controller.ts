@@ -137,7 +137,7 @@ export class InjectController {
       const { events, refusal } = decide(
         { inbox, message: null },
         {
-          ...{ type: 'ReceiveMessage', inboxId, messageId, duplicateOf: null, sealed },
+          ...{ type: 'ReceiveMessage', inboxId, messageId, duplicateOf: null, fingerprint: null, sealed },
           ...{ size, digest: hash('sha256', sealed, 'hex'), now: this.instance.now() },
         },
       )

@@ -45,7 +45,12 @@ const received = (id: typeof messageId): InboxEvent => ({
     size: 1_834,
     digest: 'd'.repeat(64),
   },
-  ...{ sealed: Buffer.from('sealed mail'), duplicateOf: null, inbox: { keyId, labels: {} } },
+  ...{
+    sealed: Buffer.from('sealed mail'),
+    duplicateOf: null,
+    fingerprint: null,
+    inbox: { keyId, labels: {} },
+  },
 })
 
 const EVENTS: (AccountEvent | InboxEvent)[] = [

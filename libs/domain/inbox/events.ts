@@ -163,6 +163,11 @@ export const INBOX_EVENTS = {
       sealed: field.sealedBytes,
       /** The message that this one repeats, because of a fault that duplicates; null otherwise. */
       duplicateOf: field.optional(field.id('msg'), null),
+      /**
+       * The same for mails of one inbox with the same Message-ID, and for no others: 16 hex digits that reveal nothing
+       * without the inbox's key. Null if a mail has no Message-ID, and for mail before such duplicates were counted here.
+       */
+      fingerprint: field.optional(field.plain(Type.String({ pattern: '^[0-9a-f]{16}$' })), null),
       inbox,
     },
     { contentType: 'application/cbor' },

@@ -85,7 +85,10 @@ export const FACTS = {
   sealed: Buffer.from('sealed details'),
 }
 
-const MAIL = { size: 5_123, digest: 'ab'.repeat(32), sealed: Buffer.from('sealed mail'), duplicateOf: null }
+const MAIL = {
+  ...{ size: 5_123, digest: 'ab'.repeat(32), sealed: Buffer.from('sealed mail') },
+  ...{ duplicateOf: null, fingerprint: null },
+}
 
 export const created: InboxCreated = {
   type: 'InboxCreated',

@@ -1,20 +1,43 @@
 import Type from 'typebox'
-import { event, type EventOf } from '#libs/domain/event-sourcing/declare.js'
+import { event, type EventOf, type Field } from '#libs/domain/event-sourcing/declare.js'
 import * as field from '#libs/domain/event-sourcing/declare.js'
 
-/** Requests that one event may count for. Each of them is a row in ClickHouse. */
+/** Requests or mails that one event may count for. Each of them is a row in ClickHouse. */
 export const MAX_SHARED = 100
 
 /** Labels of the inbox that an event is about; empty if it is about no inbox. */
 export type UsageLabels = Readonly<Record<string, string>>
 
-/** An event about a message. */
-const message = {
-  /** The key that created the inbox. */
-  keyId: field.id('key'),
-  inboxId: field.id('inb'),
-  messageId: field.id('msg'),
-  labels: field.labels,
+/** The key that created the inbox, or that the mail's sender authenticated with. */
+const keyId = field.id('key')
+
+/** One time for each mail that the event counts. Version 1 of the events had a single one. */
+const timings = field.codec(
+  Type.Union([
+    field.milliseconds.schema,
+    Type.Array(field.milliseconds.schema, { minItems: 1, maxItems: MAX_SHARED }),
+  ]),
+  (ms: readonly number[]) => [...ms],
+  (data): readonly number[] => (Array.isArray(data) ? data : [data]) as number[],
+)
+
+/** Version 1 had the time at which the message was received instead. */
+const visibleMs: Field<readonly number[]> = {
+  at: () => ({
+    schemas: { visible_ms: Type.Optional(timings.schema), received_at: Type.Optional(field.time.schema) },
+    encode(ms, data) {
+      data.visible_ms = timings.encode(ms)
+    },
+    decode({ visible_ms: ms, shown_at: shownAt, received_at: receivedAt }) {
+      if (ms !== undefined) return timings.decode(ms)
+      return [sinceReceived(field.time.decode(receivedAt), field.time.decode(shownAt))]
+    },
+  }),
+}
+
+/** Milliseconds, never negative, although the clocks of two machines may differ. */
+export function sinceReceived(receivedAt: Date, at: Date): number {
+  return Math.max(at.getTime() - receivedAt.getTime(), 0)
 }
 
 /**
@@ -49,30 +72,29 @@ const COUNTED = {
     servedAt: field.time,
   }),
 
-  /** One recipient's copy of a mail is durable; the reply 250 follows. */
-  MailAccepted: event('usage.mail-accepted', {
-    ...message,
-    /** Bytes of the mail's source. */
-    size: field.count,
-    /** From the last byte of the mail until it was durable. */
-    acceptMs: field.milliseconds,
-    /**
-     * The same for mails of one inbox with the same Message-ID, and for no others: 16 hex digits that reveal nothing
-     * without the inbox's key. Null if a mail has no Message-ID.
-     */
-    fingerprint: field.optional(field.plain(Type.String({ pattern: '^[0-9a-f]{16}$' })), null),
-    /** The message that this one repeats on purpose: the mail was accepted only once. */
-    duplicateOf: field.optional(field.id('msg'), null),
-    acceptedAt: field.time,
-  }),
+  /**
+   * Copies of mails for recipients are durable; the replies 250 follow. A copy that a fault adds is not counted. Mails of
+   * one key with the same labels within the same second share an event.
+   */
+  MailAccepted: event(
+    'usage.mail-accepted',
+    {
+      keyId,
+      labels: field.labels,
+      /** Of each mail, from its last byte until it was durable. */
+      ms: field.named('accept_ms', timings),
+      /** Of the first one. */
+      at: field.named('accepted_at', field.time),
+    },
+    { version: 2 },
+  ),
 
   /**
    * Mail to a known inbox was refused: the inbox has ended or is full, the mail is unacceptable, or Mayfly could not
    * accept it at that time (451), so that the sender tries again. It was refused at RCPT TO, at DATA or after it.
    */
   MailRefused: event('usage.mail-refused', {
-    /** The key that created the inbox. */
-    keyId: field.id('key'),
+    keyId,
     inboxId: field.id('inb'),
     labels: field.labels,
     /** One of a few words. */
@@ -82,11 +104,32 @@ const COUNTED = {
     refusedAt: field.time,
   }),
 
-  /** A message is in the views: parsed, and readable over the API. */
-  MessageShown: event('usage.message-shown', { ...message, receivedAt: field.time, shownAt: field.time }),
+  /**
+   * Messages are in the views: parsed, and readable over the API. Those of one key with the same labels within the same
+   * second share an event.
+   */
+  MessageShown: event(
+    'usage.message-shown',
+    {
+      keyId,
+      labels: field.labels,
+      /** Of each message, from the acceptance of its mail until then. */
+      ms: visibleMs,
+      /** Of the first one. */
+      at: field.named('shown_at', field.time),
+    },
+    { version: 2 },
+  ),
 
   /** The API returned the message, as far as this process knows for the first time. */
-  MessageRead: event('usage.message-read', { ...message, receivedAt: field.time, readAt: field.time }),
+  MessageRead: event('usage.message-read', {
+    keyId,
+    inboxId: field.id('inb'),
+    messageId: field.id('msg'),
+    labels: field.labels,
+    receivedAt: field.time,
+    readAt: field.time,
+  }),
 }
 
 /** What the topic usage-events holds. */
@@ -96,19 +139,23 @@ export const USAGE_EVENTS = {
    * Several of the other events of one key, because a record costs more CPU time than its event. A new version of one of
    * these events is a new version of this event too.
    */
-  UsageRecorded: event('usage.recorded', {
-    /** The key of each event. */
-    keyId: field.id('key'),
-    events: field.list(
-      field.union('type', {
-        ApiRequestServed: COUNTED.ApiRequestServed.fields,
-        MailAccepted: COUNTED.MailAccepted.fields,
-        MailRefused: COUNTED.MailRefused.fields,
-        MessageShown: COUNTED.MessageShown.fields,
-        MessageRead: COUNTED.MessageRead.fields,
-      }),
-    ),
-  }),
+  UsageRecorded: event(
+    'usage.recorded',
+    {
+      /** The key of each event. */
+      keyId: field.id('key'),
+      events: field.list(
+        field.union('type', {
+          ApiRequestServed: COUNTED.ApiRequestServed.fields,
+          MailAccepted: COUNTED.MailAccepted.fields,
+          MailRefused: COUNTED.MailRefused.fields,
+          MessageShown: COUNTED.MessageShown.fields,
+          MessageRead: COUNTED.MessageRead.fields,
+        }),
+      ),
+    },
+    { version: 2 },
+  ),
 }
 
 export type UsageEvent = EventOf<typeof COUNTED>

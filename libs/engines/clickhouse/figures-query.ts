@@ -138,6 +138,10 @@ function segmentsOf(from: number, to: number, interval: UsageInterval): Segment[
   ]
 }
 
+/** Mails beyond the first with the same fingerprint. Those before version 2 of the tables have theirs in mail_events. */
+const DUPLICATES = `toFloat64(countIf(t.fingerprint != '')
+  - uniqExactIf((t.inbox_id, t.fingerprint), t.fingerprint != '')) AS duplicates`
+
 /** One row about all events that have the labels: what a test run created, and how it went. */
 export function reportQuery(report: UsageReportQuery): BoundQuery {
   const { where, params } = boundsOf(report)
@@ -149,17 +153,17 @@ export function reportQuery(report: UsageReportQuery): BoundQuery {
       countIf(t.type = 'message.received') AS received
     FROM inbox_events AS t ${anyKey} GROUP BY t.inbox_id`
   const query = `SELECT r.requests, r.refused + m.refused AS refusals, i.inboxes, i.mails, i.bytes,
-      m.duplicates, f.read, m.visibleMs, f.firstReadMs, m.acceptMs, e.inboxesWithoutMail, i.firstMailAt, i.lastMailAt
+      i.duplicates + m.duplicates AS duplicates, f.read, m.visibleMs, f.firstReadMs, m.acceptMs, e.inboxesWithoutMail, i.firstMailAt, i.lastMailAt
     FROM
       (SELECT toFloat64(count()) AS requests, toFloat64(countIf(t.refused)) AS refused FROM requests AS t ${where}) AS r,
       (SELECT toFloat64(countIf(t.type = 'inbox.created')) AS inboxes,
         toFloat64(countIf(t.type = 'message.received')) AS mails,
-        toFloat64(sumIf(t.bytes, t.type = 'message.received')) AS bytes,
+        toFloat64(sumIf(t.bytes, t.type = 'message.received')) AS bytes, ${DUPLICATES},
         toFloat64(toUnixTimestamp64Milli(minIf(t.at, t.type = 'message.received'))) AS firstMailAt,
         toFloat64(toUnixTimestamp64Milli(maxIf(t.at, t.type = 'message.received'))) AS lastMailAt
         FROM inbox_events AS t ${where}) AS i,
       (SELECT toFloat64(countIf(t.type = 'refused')) AS refused,
-        toFloat64(countIf(t.fingerprint != '') - uniqExactIf((t.inbox_id, t.fingerprint), t.fingerprint != '')) AS duplicates,
+        ${DUPLICATES},
         ${latencyOf('t.ms', "t.type = 'shown'")} AS visibleMs,
         ${latencyOf('t.ms', "t.type = 'accepted'")} AS acceptMs
         FROM mail_events AS t ${where}) AS m,

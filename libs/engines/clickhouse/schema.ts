@@ -204,6 +204,12 @@ const MIGRATIONS: readonly Migration[] = [
       }),
     ],
   },
+  {
+    version: 2,
+    statements: [
+      'ALTER TABLE inbox_events ADD COLUMN IF NOT EXISTS fingerprint String CODEC(ZSTD(1)) AFTER bytes',
+    ],
+  },
 ]
 
 /** Migrates the tables to the newest version. Several processes may do so at once: each statement is idempotent. */

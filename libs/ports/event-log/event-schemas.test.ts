@@ -16,7 +16,7 @@ describe('a written schema', () => {
 const OPTIONAL: ReadonlyMap<string, readonly string[]> = new Map([
   ['mayfly.inbox.created', ['password_protected', 'faults', 'cause']],
   ['mayfly.inbox.changed', ['duration', 'expires_at', 'sealed']],
-  ['mayfly.inbox.message-received', ['duplicate_of', 'inbox_key_id', 'labels']],
+  ['mayfly.inbox.message-received', ['duplicate_of', 'fingerprint', 'inbox_key_id', 'labels']],
   ['mayfly.inbox.message-deleted', ['inbox_key_id', 'labels']],
   ['mayfly.inbox.expired', ['inbox_key_id', 'labels']],
   ['mayfly.inbox.deleted', ['inbox_key_id', 'labels']],
@@ -40,5 +40,5 @@ const OPTIONAL: ReadonlyMap<string, readonly string[]> = new Map([
   ['mayfly.webhook.delivery-failed', ['answer', 'status', 'next_attempt_at']],
   ['mayfly.webhook.replay-advanced', ['next']],
   ['mayfly.usage.api-request-served', ['count', 'inbox_id']],
-  ['mayfly.usage.mail-accepted', ['fingerprint', 'duplicate_of']],
+  ['mayfly.usage.message-shown', ['visible_ms', 'received_at']],
 ])

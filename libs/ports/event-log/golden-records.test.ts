@@ -29,7 +29,7 @@ const about = {
 }
 const tenant = { accountId: idFromBytes('acc', Buffer.alloc(16, 1)), environment: 'staging', keyId: null }
 
-/** Records as they have been written since the first version: their bytes must not change. */
+/** Records of this version and earlier ones. How one of an event's newest version is encoded must not change. */
 describe('golden records', () => {
   let records: GoldenRecord[]
 
@@ -49,8 +49,12 @@ describe('golden records', () => {
       const codec: AnyCodec = CODECS[topic]
       const hasTenant = topic !== 'inbox-keys' && topic !== 'audit-leaves'
       const recorded = { ...about, ...(hasTenant ? tenant : {}), event }
-      const record = codec.encode(recorded as never)
       const isText = contentType === 'application/json'
+      const bytes = Buffer.from(value, isText ? 'utf8' : 'base64')
+      const record = codec.encode(recorded as never)
+      const stored = { ...record, value: bytes, headers: { ...record.headers, ce_schemaversion: version } }
+      expect(codec.decode(stored)).toEqual({ kind: 'event', recorded })
+      if (version !== String(EVENT_SCHEMAS.find((each) => each.type === type)?.version)) continue
       expect({ type, value: Buffer.from(record.value).toString(isText ? 'utf8' : 'base64') }).toEqual({
         type,
         value,
@@ -59,7 +63,6 @@ describe('golden records', () => {
         key,
         headers: { ce_type: type, ce_schemaversion: version, 'content-type': contentType },
       })
-      expect(codec.decode(record)).toEqual({ kind: 'event', recorded })
     }
   })
 })

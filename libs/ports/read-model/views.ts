@@ -136,7 +136,16 @@ export function messageEventOf(
   if (messageId === null) return null
   const event = { inboxId, messageId, inbox: null }
   if (type === 'MessageReceived' && size !== null && digest !== null) {
-    return { ...event, type, receivedAt: time, size, digest, sealed: new Uint8Array(0), duplicateOf: null }
+    return {
+      ...event,
+      type,
+      receivedAt: time,
+      size,
+      digest,
+      sealed: new Uint8Array(0),
+      duplicateOf: null,
+      fingerprint: null,
+    }
   }
   return type === 'MessageDeleted' && keyId !== null ? { ...event, type, keyId, deletedAt: time } : null
 }

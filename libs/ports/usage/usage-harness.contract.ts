@@ -1,14 +1,8 @@
-import {
-  idFromBytes,
-  type AccountId,
-  type InboxId,
-  type KeyId,
-  type MessageId,
-} from '#libs/domain/ids/typeid.js'
+import { idFromBytes, type AccountId, type InboxId, type KeyId } from '#libs/domain/ids/typeid.js'
 import type { Address } from '#libs/domain/inbox/events.js'
 import type { InboxEvent } from '#libs/domain/inbox/events.js'
 import type { UsageEvent } from '#libs/domain/usage/usage-events.js'
-import { encodeRows, inboxRow, usageRow, type UsageRow } from './usage-rows.js'
+import { encodeRows, inboxRow, usageRows, type UsageRow } from './usage-rows.js'
 import type { UsageQueries, UsageSink } from './usage-store.js'
 
 /** The tables that a suite runs against. They are its own, and empty at first. */
@@ -68,13 +62,12 @@ export function served(
   })
 }
 
-type MailOutcome = 'accepted' | 'duplicated' | 'refused' | 'shown' | 'read'
+type MailOutcome = 'accepted' | 'refused' | 'shown' | 'read'
 
 export interface MailFacts {
   inboxId?: InboxId
   message?: number
   labels?: Record<string, string>
-  fingerprint?: string | null
   /** Since the mail was received. */
   ms?: number
 }
@@ -85,27 +78,25 @@ export function mailed(
   facts: MailFacts = {},
   tenant: Tenant = TENANT,
 ): UsageRow {
-  const { inboxId = inboxAt(1), message = 1, labels = {}, fingerprint = null, ms = 0 } = facts
+  const { inboxId = inboxAt(1), message = 1, labels = {}, ms = 0 } = facts
   const { accountId, environment, keyId } = tenant
   const messageId = idFromBytes('msg', Buffer.alloc(16, message))
-  const about = { keyId, inboxId, labels }
+  const about = { keyId, labels }
   const receivedAt = new Date(at.getTime() - ms)
-  const accepted = (duplicateOf: MessageId | null): UsageEvent => ({
-    ...{ type: 'MailAccepted', ...about, messageId, size: 1_000, acceptMs: ms, fingerprint },
-    ...{ duplicateOf, acceptedAt: at },
-  })
   const events: Record<MailOutcome, UsageEvent> = {
-    accepted: accepted(null),
-    duplicated: accepted(messageId),
-    refused: { type: 'MailRefused', ...about, reason: 'inbox-full', code: 552, refusedAt: at },
-    shown: { type: 'MessageShown', ...about, messageId, receivedAt, shownAt: at },
-    read: { type: 'MessageRead', ...about, messageId, receivedAt, readAt: at },
+    accepted: { type: 'MailAccepted', ...about, ms: [ms], at },
+    refused: { type: 'MailRefused', ...about, inboxId, reason: 'inbox-full', code: 552, refusedAt: at },
+    shown: { type: 'MessageShown', ...about, ms: [ms], at },
+    read: { type: 'MessageRead', ...about, inboxId, messageId, receivedAt, readAt: at },
   }
   return rowOf({ accountId, environment }, at, events[outcome])
 }
 
 function rowOf(tenant: Omit<Tenant, 'keyId'>, time: Date, event: UsageEvent): UsageRow {
-  return usageRow({ id, time, source: '/mayfly/api', ...tenant, keyId: event.keyId, event }, nextPosition())
+  const recorded = { id, time, source: '/mayfly/api', ...tenant, keyId: event.keyId, event }
+  const [row] = usageRows(recorded, nextPosition())
+  if (row === undefined) throw new TypeError('the event has no row')
+  return row
 }
 
 export function created(
@@ -142,9 +133,10 @@ export function created(
 
 export function received(
   at: Date,
-  { inboxId = inboxAt(1), message = 1, labels = {}, size = 1_000 }: MailFacts & { size?: number } = {},
+  facts: Omit<MailFacts, 'ms'> & { size?: number; fingerprint?: string | null } = {},
   { accountId, environment, keyId }: Tenant = TENANT,
 ): UsageRow {
+  const { inboxId = inboxAt(1), message = 1, labels = {}, size = 1_000, fingerprint = null } = facts
   const event: InboxEvent = {
     ...{ type: 'MessageReceived', inboxId, messageId: idFromBytes('msg', Buffer.alloc(16, message)) },
     ...{
@@ -153,6 +145,7 @@ export function received(
       digest: '',
       sealed: Buffer.alloc(0),
       duplicateOf: null,
+      fingerprint,
       inbox: { keyId, labels },
     },
   }

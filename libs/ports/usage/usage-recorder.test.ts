@@ -5,7 +5,7 @@ import { LogUnavailableError, type LogRecord, type Position } from '#libs/ports/
 import { usageEventCodec } from '#libs/ports/event-log/cloud-event.js'
 import { openLmdbEventLog, type LmdbEventLog } from '#libs/engines/embedded/event-log/lmdb-event-log.js'
 import { idFromBytes } from '#libs/domain/ids/typeid.js'
-import { MAX_SHARED, type ApiRequestServed } from '#libs/domain/usage/usage-events.js'
+import { MAX_SHARED, type ApiRequestServed, type MailAccepted } from '#libs/domain/usage/usage-events.js'
 import { UsageRecorder } from './usage-recorder.js'
 
 const accountId = idFromBytes('acc', Buffer.alloc(16, 1))
@@ -234,6 +234,62 @@ describe('the recorder of usage events', () => {
       release.resolve(undefined)
       await recorder.close()
       expect(await recordedEvents()).toEqual([refused(), refused()])
+    })
+  })
+
+  describe('of times of mails', () => {
+    const accepted = (facts: Partial<MailAccepted> = {}): MailAccepted => ({
+      ...{ type: 'MailAccepted', keyId, labels: { run: '42' }, ms: [1.5] },
+      ...{ at: new Date('2026-11-21T12:00:00.000Z'), ...facts },
+    })
+
+    it('appends one event for the mails of a key with the same labels in the same second', async () => {
+      const recorder = recorderOn(append, 60_000)
+      const last = new Date('2026-11-21T12:00:00.999Z')
+      for (const mail of [{ ms: [1] }, { ms: [3], at: last }, { ms: [2] }])
+        recorder.record(accepted(mail), tenant)
+      await recorder.close()
+      expect(await recordedEvents()).toEqual([accepted({ ms: [1, 3, 2] })])
+    })
+
+    it('appends an event for each kind, key, environment, labels and second', async () => {
+      const recorder = recorderOn(append, 60_000)
+      const shown = { ...accepted(), type: 'MessageShown' } as const
+      const kinds = [
+        accepted(),
+        shown,
+        accepted({ keyId: idFromBytes('key', Buffer.alloc(16, 2)) }),
+        accepted({ labels: { run: '43' } }),
+        accepted({ at: new Date('2026-11-21T12:00:01.000Z') }),
+      ]
+      for (const event of [...kinds, ...kinds]) recorder.record(event, tenant)
+      recorder.record(accepted(), { ...tenant, environment: 'production' })
+      await recorder.close()
+      const events = await recordedEvents()
+      const expected = [...kinds.map((event) => ({ ...event, ms: [1.5, 1.5] })), accepted()]
+      expect(events).toHaveLength(expected.length)
+      expect(events).toEqual(expect.arrayContaining(expected))
+    })
+
+    it('appends events of at most so many mails, each alone, and adds nothing to one that is being appended', async () => {
+      const release = Promise.withResolvers<undefined>()
+      let appending = 0
+      const recorder = recorderOn(async (record) => {
+        appending += 1
+        await release.promise
+        return append(record)
+      })
+      const times = Array.from({ length: MAX_SHARED + 2 }, (_, index) => index)
+      for (const ms of times) recorder.record(accepted({ ms: [ms] }), tenant)
+      while (appending < 2) await new Promise(setImmediate)
+      recorder.record(accepted({ ms: [7] }), tenant)
+      release.resolve(undefined)
+      await recorder.close()
+      const events = (await recorded()).map(({ event }) => ('ms' in event ? event.ms : []))
+      expect(events).toHaveLength(3)
+      expect(events).toEqual(
+        expect.arrayContaining([times.slice(0, MAX_SHARED), times.slice(MAX_SHARED), [7]]),
+      )
     })
   })
 

@@ -6,6 +6,8 @@ import type { KeyId } from '#libs/domain/ids/typeid.js'
 import {
   MAX_SHARED,
   type ApiRequestServed,
+  type MailAccepted,
+  type MessageShown,
   type UsageEvent,
   type UsageTopicEvent,
 } from '#libs/domain/usage/usage-events.js'
@@ -22,6 +24,9 @@ export interface UsageRecorderOptions {
 
 /** The account and environment that an event counts for. */
 export type UsageTenant = Pick<Recorded<unknown>, 'accountId' | 'environment'>
+
+/** An event that counts mails, each with a time. */
+type TimedMails = MailAccepted | MessageShown
 
 interface PendingEvent<Event extends UsageEvent = UsageEvent> {
   event: Event
@@ -60,6 +65,8 @@ export class UsageRecorder {
   private rejected: PendingRecord[] = []
   /** Pending events that further refused requests may share, by key, then by method, route and labels. */
   private readonly refused = new Map<KeyId, Map<string, PendingEvent<ApiRequestServed>>>()
+  /** Pending events that further mails may share, by what they have in common. */
+  private readonly timed = new Map<string, PendingEvent<TimedMails>>()
   private failure: unknown = null
   private readonly appending: PeriodicTask
 
@@ -72,6 +79,7 @@ export class UsageRecorder {
   /** Returns at once. */
   record(event: UsageEvent, tenant: UsageTenant): void {
     if (event.type === 'ApiRequestServed' && event.isRefused) this.recordRefused(event, tenant)
+    else if (event.type === 'MailAccepted' || event.type === 'MessageShown') this.recordTimed(event, tenant)
     else this.pending.push({ event, tenant })
     if (this.pending.length > MAX_PENDING) this.lose(this.takePending().length)
   }
@@ -100,6 +108,20 @@ export class UsageRecorder {
     this.pending.push(pending)
   }
 
+  private recordTimed(event: TimedMails, tenant: UsageTenant): void {
+    const { type, keyId, labels, ms, at } = event
+    const second = Math.floor(at.getTime() / 1_000)
+    const common = `${type} ${second} ${keyId} ${tenant.environment} ${JSON.stringify(labels)}`
+    const shared = this.timed.get(common)
+    if (shared !== undefined && countedBy(shared.event) < MAX_SHARED) {
+      shared.event = { ...shared.event, ms: [...shared.event.ms, ...ms] }
+      return
+    }
+    const pending = { event, tenant }
+    this.timed.set(common, pending)
+    this.pending.push(pending)
+  }
+
   /** Stops at the first chunk that fails. Its records are appended again in the next round. */
   private async appendAll(): Promise<void> {
     while (this.pending.length + this.rejected.length > 0) {
@@ -114,10 +136,10 @@ export class UsageRecorder {
     }
   }
 
-  /** Encodes the events of a key and environment together, except those that count several requests. */
+  /** Encodes the events of a key and environment together, except those that count several requests or mails. */
   private encodeAll(events: readonly PendingEvent[]): PendingRecord[] {
     const groupOf = ({ event, tenant }: PendingEvent) =>
-      'count' in event && event.count > 1 ? event : `${event.keyId} ${tenant.environment}`
+      countedBy(event) > 1 ? event : `${event.keyId} ${tenant.environment}`
     return [...Map.groupBy(events, groupOf).values()].flatMap((ofKey) =>
       [...chunksOf(ofKey, MAX_TOGETHER)].map((together) => this.encode(together)),
     )
@@ -138,14 +160,21 @@ export class UsageRecorder {
 
   /** Takes the oldest events, at most a chunk. */
   private takePending(): PendingEvent[] {
-    // These events may soon be on the log, so no more requests may share them.
+    // These events may soon be on the log, so no more requests and mails may share them.
     this.refused.clear()
+    this.timed.clear()
     return this.pending.splice(0, CHUNK)
   }
 
   private lose(count: number): void {
     if (count > 0) this.options.onLost(count, this.failure)
   }
+}
+
+/** How many requests or mails an event counts. */
+function countedBy(event: UsageEvent): number {
+  if ('count' in event) return event.count
+  return 'ms' in event ? event.ms.length : 1
 }
 
 /** Merges a request into an event that may already count several. */

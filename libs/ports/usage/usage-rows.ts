@@ -1,7 +1,7 @@
 import type { Recorded } from '#libs/ports/event-log/cloud-event.js'
 import { INBOX_EVENTS, occurredAt, type InboxEvent } from '#libs/domain/inbox/events.js'
 import type { WebhookEvent } from '#libs/domain/webhook/events.js'
-import type { UsageEvent, UsageLabels, UsageTopicEvent } from '#libs/domain/usage/usage-events.js'
+import { sinceReceived, type UsageLabels, type UsageTopicEvent } from '#libs/domain/usage/usage-events.js'
 
 /*
  * The row that usage figures store for an event, in one of four tables. A row has what the log holds unencrypted: ids,
@@ -31,7 +31,7 @@ const EMPTY_ROWS = {
   },
   inbox_events: {
     ...{ at: 0, type: '', account_id: '', environment: '', key_id: '', inbox_id: '', message_id: '' },
-    ...{ bytes: 0, labels: NO_LABELS, partition: 0, offset: 0 },
+    ...{ bytes: 0, fingerprint: '', labels: NO_LABELS, partition: 0, offset: 0 },
   },
   mail_events: {
     ...{ at: 0, type: '', account_id: '', environment: '', key_id: '', inbox_id: '', message_id: '' },
@@ -96,54 +96,40 @@ function rowOf<Table extends UsageTable>(
   return { table, values: Object.values({ ...EMPTY_ROWS[table], ...owner, ...values, partition, offset }) }
 }
 
-/** The rows of one event of the topic usage-events. An event that counts several requests has a row for each. */
+/** The rows of one event of the topic usage-events. An event that counts several requests or mails has a row for each. */
 export function usageRows(recorded: Recorded<UsageTopicEvent>, position: Position): UsageRow[] {
-  const { event, ...about } = recorded
+  const { event } = recorded
   const events = event.type === 'UsageRecorded' ? event.events : [event]
   return events.flatMap((each) => {
-    const count = each.type === 'ApiRequestServed' ? each.count : 1
-    return Array<UsageRow>(count).fill(usageRow({ ...about, event: each }, position))
-  })
-}
-
-/** The row of one event of the topic usage-events. */
-export function usageRow(recorded: Recorded<UsageEvent>, position: Position): UsageRow {
-  const { event } = recorded
-  if (event.type === 'ApiRequestServed') {
-    const { keyId: key_id, method, route, status, inboxId } = event
-    return rowOf('requests', recorded, position, {
-      ...{ at: event.servedAt.getTime(), key_id, method, route, status, refused: event.isRefused },
-      ...{ duration_ms: event.durationMs, request_bytes: event.requestBytes },
-      ...{ response_bytes: event.responseBytes, inbox_id: inboxId ?? '', labels: labelTexts(event.labels) },
-    })
-  }
-  return rowOf('mail_events', recorded, position, {
-    ...{ key_id: event.keyId, inbox_id: event.inboxId, labels: labelTexts(event.labels) },
-    ...mailValues(event),
-  })
-}
-
-function mailValues(
-  event: Exclude<UsageEvent, { type: 'ApiRequestServed' }>,
-): Partial<(typeof EMPTY_ROWS)['mail_events']> {
-  switch (event.type) {
-    case 'MailAccepted': {
-      const { acceptedAt, acceptMs: ms, messageId: message_id, size: bytes, fingerprint, duplicateOf } = event
-      const type = duplicateOf === null ? 'accepted' : 'duplicated'
-      return { at: acceptedAt.getTime(), type, message_id, bytes, ms, fingerprint: fingerprint ?? '' }
+    const of = <Table extends UsageTable>(table: Table, values: Partial<(typeof EMPTY_ROWS)[Table]>) =>
+      rowOf(table, recorded, position, { key_id: each.keyId, labels: labelTexts(each.labels), ...values })
+    switch (each.type) {
+      case 'ApiRequestServed': {
+        const { method, route, status, isRefused: refused, durationMs: duration_ms } = each
+        const row = of('requests', {
+          ...{ at: each.servedAt.getTime(), method, route, status, refused, duration_ms },
+          ...{ request_bytes: each.requestBytes, response_bytes: each.responseBytes },
+          inbox_id: each.inboxId ?? '',
+        })
+        return Array<UsageRow>(each.count).fill(row)
+      }
+      case 'MailAccepted': {
+        return each.ms.map((ms) => of('mail_events', { at: each.at.getTime(), type: 'accepted', ms }))
+      }
+      case 'MailRefused': {
+        const { inboxId: inbox_id, reason, code } = each
+        return of('mail_events', { at: each.refusedAt.getTime(), type: 'refused', inbox_id, reason, code })
+      }
+      case 'MessageShown': {
+        return each.ms.map((ms) => of('mail_events', { at: each.at.getTime(), type: 'shown', ms }))
+      }
+      case 'MessageRead': {
+        const { inboxId: inbox_id, messageId: message_id, receivedAt, readAt } = each
+        const ms = sinceReceived(receivedAt, readAt)
+        return of('mail_events', { at: readAt.getTime(), type: 'read', inbox_id, message_id, ms })
+      }
     }
-    case 'MailRefused':
-      return { at: event.refusedAt.getTime(), type: 'refused', reason: event.reason, code: event.code }
-    case 'MessageShown':
-      return { type: 'shown', message_id: event.messageId, ...sinceReceived(event, event.shownAt) }
-    case 'MessageRead':
-      return { type: 'read', message_id: event.messageId, ...sinceReceived(event, event.readAt) }
-  }
-}
-
-/** The latency is never negative, although the clocks of two machines may differ. */
-function sinceReceived({ receivedAt }: { receivedAt: Date }, at: Date): { at: number; ms: number } {
-  return { at: at.getTime(), ms: Math.max(at.getTime() - receivedAt.getTime(), 0) }
+  })
 }
 
 /**
@@ -161,6 +147,7 @@ export function inboxRow(recorded: Recorded<InboxEvent>, position: Position): Us
     inbox_id: event.inboxId,
     message_id: 'messageId' in event ? event.messageId : '',
     bytes: 'size' in event ? event.size : 0,
+    fingerprint: 'fingerprint' in event ? (event.fingerprint ?? '') : '',
     labels: inbox === null ? [] : labelTexts(inbox.labels),
   })
 }
