@@ -20,13 +20,18 @@ export interface SessionRef {
 
 const MAX_IDS = 20
 
-/** Further refusals within a second are counted but not logged, so that a flood does not fill the disk. */
-const MAX_REFUSALS_PER_SECOND = 100
+/** Lines of each kind within a second. Further ones are counted in one line, so that a flood does not fill the disk. */
+const MAX_LINES = 100
 const SECOND_MS = 1_000
 
-/** Writes one log line and one count for each mail and each refusal, without content and mail addresses. */
+/** Counts mails and refusals, and logs each in a line, without content and mail addresses. */
 export class Journal {
-  private second = { startedAtMs: 0, refusals: 0 }
+  private readonly acceptedLines = new LinesInSecond((more) =>
+    this.logger.info({ mails: more }, 'more mails accepted within a second'),
+  )
+  private readonly refusedLines = new LinesInSecond((more) =>
+    this.logger.warn({ suppressed: more }, 'more refusals within a second were not logged'),
+  )
   private readonly metrics: ReturnType<typeof smtpMetrics>
 
   constructor(
@@ -45,7 +50,7 @@ export class Journal {
     this.metrics.accepted.inc()
     this.metrics.bytes.inc(raw.length)
     this.metrics.acceptSeconds.observe(acceptMs / 1000)
-    this.logger.info(
+    this.logger[this.acceptedLines.take() ? 'info' : 'debug'](
       {
         connectionId: id,
         remoteAddress,
@@ -72,19 +77,8 @@ export class Journal {
     this.metrics.refused.inc({ reason, code: code === null ? '' : String(code) })
     if (reason === 'partial-append') this.metrics.partial.inc()
     const isOurs = reason === 'partial-append' || reason === 'log-unavailable' || reason === 'internal-error'
-    if (!isOurs && !this.mayLog()) return
+    if (!isOurs && !this.refusedLines.take()) return
     this.logger[isOurs ? 'warn' : 'info']({ connectionId: id, remoteAddress, reason, code }, 'refused')
-  }
-
-  private mayLog(): boolean {
-    const nowMs = performance.now()
-    if (nowMs - this.second.startedAtMs > SECOND_MS) {
-      const suppressed = this.second.refusals - MAX_REFUSALS_PER_SECOND
-      if (suppressed > 0) this.logger.warn({ suppressed }, 'more refusals within a second were not logged')
-      this.second = { startedAtMs: nowMs, refusals: 0 }
-    }
-    this.second.refusals += 1
-    return this.second.refusals <= MAX_REFUSALS_PER_SECOND
   }
 
   /** A fault of this server, or a bug. The refusal that it causes is logged separately. */
@@ -99,6 +93,25 @@ export class Journal {
 
   setConnections(count: number): void {
     this.metrics.connections.set(count)
+  }
+}
+
+class LinesInSecond {
+  private lines = 0
+
+  /** `onMore` is called at the end of a second, with the number of lines beyond the limit. */
+  constructor(private readonly onMore: (more: number) => void) {}
+
+  /** Whether another line is within the limit. */
+  take(): boolean {
+    if (this.lines === 0) setTimeout(() => this.endSecond(), SECOND_MS).unref()
+    this.lines += 1
+    return this.lines <= MAX_LINES
+  }
+
+  private endSecond(): void {
+    if (this.lines > MAX_LINES) this.onMore(this.lines - MAX_LINES)
+    this.lines = 0
   }
 }
 
