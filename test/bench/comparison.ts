@@ -2,12 +2,12 @@ import { median, spreadOf, type Figure } from './figure.js'
 import type { Section, SectionContext } from './section.js'
 import { tableOf, formatted } from './table.js'
 
-/** A figure of two builds, with the median of each turn. */
+/** A figure of several programs or builds that were measured in turn. */
 export interface Compared {
   name: string
   unit: string
-  other: readonly number[]
-  own: readonly number[]
+  /** The values of each one by its name. The last one is compared with each of the others. */
+  rounds: Readonly<Record<string, readonly number[]>>
 }
 
 /**
@@ -38,22 +38,32 @@ export async function compare(
   return (turns[0]?.own ?? []).map(({ name, unit }, at) => ({
     name,
     unit,
-    other: turns.map(({ other }) => values(other, at)),
-    own: turns.map(({ own }) => values(own, at)),
+    rounds: {
+      'other build': turns.map(({ other }) => values(other, at)),
+      'this build': turns.map(({ own }) => values(own, at)),
+    },
   }))
 }
 
-/** The ratio is the median of the turns' ratios; the spread is the distance between the best and the worst of them. */
+/** A ratio is the median of the rounds' ratios; the spread is the distance between the best and the worst of them. */
 export function comparisonTable(compared: readonly Compared[]): string {
-  const rows = compared.map(({ name, unit, other, own }) => {
-    const ratios = own.map((value, turn) => value / (other[turn] ?? NaN))
+  const names = Object.keys(compared[0]?.rounds ?? {})
+  const others = names.slice(0, -1)
+  const rows = compared.map(({ name, unit, rounds }) => {
+    const own = Object.values(rounds).at(-1) ?? []
+    const ratios = others.map((other) => own.map((value, round) => value / (rounds[other]?.[round] ?? NaN)))
     return [
       name,
-      `${formatted(median(other))} ${unit}`,
-      `${formatted(median(own))} ${unit}`,
-      median(ratios).toFixed(2),
-      `${Math.round(spreadOf(ratios) * 100)} %`,
+      ...names.map((each) => `${formatted(median(rounds[each] ?? []))} ${unit}`),
+      ...ratios.flatMap((each) => ratioCells(each)),
     ]
   })
-  return tableOf(['figure', 'other build', 'this build', 'ratio', 'spread'], rows)
+  const ratioColumns = others.flatMap((other) => [others.length > 1 ? `to ${other}` : 'ratio', 'spread'])
+  return tableOf(['figure', ...names, ...ratioColumns], rows)
+}
+
+/** Empty if the other one has nothing to compare with. */
+function ratioCells(ratios: readonly number[]): string[] {
+  if (!ratios.every(Number.isFinite)) return ['', '']
+  return [median(ratios).toFixed(2), `${Math.round(spreadOf(ratios) * 100)} %`]
 }

@@ -3,6 +3,7 @@ import { availableParallelism } from 'node:os'
 import type { EngineName } from '#test/harness/mayfly.js'
 import { endSharedServers, startSharedServers } from '#test/harness/shared-servers.js'
 import { accepting } from './accepting.js'
+import { beside } from './beside.js'
 import { clientLibrary } from './client-library.js'
 import { compare, comparisonTable, type Compared } from './comparison.js'
 import { cpu } from './cpu.js'
@@ -15,7 +16,7 @@ import { footprint } from './footprint.js'
 import { latency } from './latency.js'
 import { manyInboxes } from './many-inboxes.js'
 import { listing } from './listing.js'
-import { readCommand, USAGE, type Command } from './plan.js'
+import { CannotRunError, readCommand, USAGE, type Command } from './plan.js'
 import { recipients } from './recipients.js'
 import type { Section } from './section.js'
 import { showing } from './showing.js'
@@ -68,9 +69,9 @@ const IN_PROCESS_SECTIONS: ReadonlySet<string> = new Set(['extraction', 'usage',
 try {
   await run(readCommand(process.argv.slice(2)))
 } catch (error) {
-  process.stderr.write(
-    `${error instanceof Error ? (error.stack ?? error.message) : String(error)}\n\n${USAGE}`,
-  )
+  const isExplained = error instanceof CannotRunError
+  const stack = error instanceof Error ? (error.stack ?? error.message) : String(error)
+  process.stderr.write(isExplained ? `${error.message}\n` : `${stack}\n\n${USAGE}`)
   process.exitCode = 1
 }
 
@@ -79,7 +80,13 @@ async function run(command: Command): Promise<void> {
   const sections = SECTIONS[engine]
   const unknown = only?.find((name) => !(name in sections))
   if (unknown !== undefined) {
-    throw new Error(`there is no section "${unknown}"; there are ${Object.keys(sections).join(', ')}`)
+    throw new CannotRunError(
+      `there is no section "${unknown}"; there are ${Object.keys(sections).join(', ')}`,
+    )
+  }
+  if (command.beside.length > 0) {
+    const compared = await beside(command, (line) => process.stderr.write(`${line}\n`))
+    return report(command, comparisonTable(compared), compared)
   }
   if (engine === 'embedded') {
     await measure(command)
@@ -95,7 +102,7 @@ async function run(command: Command): Promise<void> {
 }
 
 async function measure(command: Command): Promise<void> {
-  const { plan, engine, only, jsonPath, profileDir, compareWith } = command
+  const { plan, engine, only, profileDir, compareWith } = command
   const findings: Finding[] = []
   const compared: Compared[] = []
   for (const [name, section] of Object.entries(SECTIONS[engine])) {
@@ -111,10 +118,17 @@ async function measure(command: Command): Promise<void> {
     else compared.push(...(await compare(section, context, compareWith)))
     say(`${((performance.now() - started) / 1000).toFixed(0)} s`)
   }
-  const table = compareWith === null ? findingsTable(findings) : comparisonTable(compared)
+  if (compareWith === null) await report(command, findingsTable(findings), findings)
+  else await report(command, comparisonTable(compared), compared)
+}
+
+async function report(
+  { engine, jsonPath }: Command,
+  table: string,
+  results: readonly Finding[] | readonly Compared[],
+): Promise<void> {
   process.stdout.write(
     `\n${engine} engine, ${availableParallelism()} cores, Node ${process.versions.node}\n\n${table}`,
   )
-  const results = compareWith === null ? findings : compared
   if (jsonPath !== null) await writeFile(jsonPath, `${JSON.stringify(results, null, 2)}\n`)
 }

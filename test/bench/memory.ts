@@ -14,17 +14,22 @@ export interface Memory {
   anonymous: number | null
 }
 
-/** The lowest of several samples over three seconds, so that garbage that is about to be collected does not count. */
-export async function memoryOf(subject: Subject): Promise<Memory> {
-  const samples: Memory[] = []
+/** Several samples over three seconds. The lowest one has the least garbage that is about to be collected. */
+export async function samplesOf<Sample>(read: () => Sample | Promise<Sample>): Promise<Sample[]> {
+  const samples: Sample[] = []
   for (let sample = 0; sample < SAMPLES; sample++) {
     await pause(SAMPLE_EVERY_MS)
-    samples.push({
-      heap: await subject.metric('nodejs_heap_size_used_bytes'),
-      resident: await subject.metric('process_resident_memory_bytes'),
-      anonymous: anonymousBytes(subject.mayfly.pid),
-    })
+    samples.push(await read())
   }
+  return samples
+}
+
+export async function memoryOf(subject: Subject): Promise<Memory> {
+  const samples = await samplesOf<Memory>(async () => ({
+    heap: await subject.metric('nodejs_heap_size_used_bytes'),
+    resident: await subject.metric('process_resident_memory_bytes'),
+    anonymous: anonymousBytes(subject.mayfly.pid),
+  }))
   const least = (read: (sample: Memory) => number) => Math.min(...samples.map(read))
   const isKnown = samples.every(({ anonymous }) => anonymous !== null)
   return {

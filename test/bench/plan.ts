@@ -5,9 +5,9 @@ import type { EngineName } from '#test/harness/mayfly.js'
 /** The amount of work of each section. */
 export interface Plan {
   rounds: number
-  /** Mails of one round against smtp-sink. */
+  /** Mails of one round from smtp-source. */
   acceptedMails: number
-  /** Mails of one round against the parser. */
+  /** Sign-up mails of one round. */
   shownMails: number
   latencyMails: number
   createdInboxes: number
@@ -82,6 +82,13 @@ export interface Command {
   profileDir: string | null
   /** Project folder of another build to compare with, or null. */
   compareWith: string | null
+  /** Other mail servers to measure Mayfly beside, instead of running sections. */
+  beside: readonly { name: string; binary: string }[]
+}
+
+/** The benchmark can't run as asked. Its message is one line that says why. */
+export class CannotRunError extends Error {
+  override readonly name = 'CannotRunError'
 }
 
 export const USAGE = `npm run bench -- [options]
@@ -90,6 +97,8 @@ export const USAGE = `npm run bench -- [options]
   --only a,b        only these sections
   --inboxes <count> a power of ten, the most that the section many-inboxes creates: 10000, or 100000 with --full
   --json <file>     writes the findings to a file, with every round
+  --beside <program>=<binary>
+                    runs mailpit or inbucket, or both with the option twice, and Mayfly in turn, and prints the ratios
   --compare <dir>   runs another build, in its project folder, and this one in turn, and prints the ratios
   --profile <dir>   writes CPU profiles of every Mayfly, which slows it
 `
@@ -106,8 +115,13 @@ export function readCommand(args: readonly string[]): Command {
       json: { type: 'string' },
       profile: { type: 'string' },
       compare: { type: 'string' },
+      beside: { type: 'string', multiple: true, default: [] },
     },
   })
+  const { distributed, only, inboxes, compare } = values
+  if (values.beside.length > 0 && (distributed || (only ?? inboxes ?? compare) !== undefined)) {
+    throw new CannotRunError('--beside goes only with --full, --json and --profile')
+  }
   const plan = values.full ? FULL : DEFAULT
   return {
     plan: values.inboxes === undefined ? plan : { ...plan, inboxes: countOf(values.inboxes) },
@@ -116,10 +130,19 @@ export function readCommand(args: readonly string[]): Command {
     jsonPath: values.json ?? null,
     profileDir: values.profile ?? null,
     compareWith: values.compare === undefined ? null : resolve(values.compare),
+    beside: values.beside.map(programOf),
   }
 }
 
+function programOf(text: string): { name: string; binary: string } {
+  const [, name, binary] = /^([^=]+)=(.+)$/.exec(text) ?? []
+  if (name === undefined || binary === undefined) {
+    throw new CannotRunError(`--beside needs <program>=<binary>, not "${text}"`)
+  }
+  return { name, binary: resolve(binary) }
+}
+
 function countOf(text: string): number {
-  if (!/^10{3,7}$/.test(text)) throw new Error(`not a power of ten from 1000 to 10000000: ${text}`)
+  if (!/^10{3,7}$/.test(text)) throw new CannotRunError(`not a power of ten from 1000 to 10000000: ${text}`)
   return Number(text)
 }

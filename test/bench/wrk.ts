@@ -10,7 +10,8 @@ export interface Wrk {
 
 export interface Reading {
   url: string
-  apiKey: string
+  /** Null if the server needs none. */
+  apiKey: string | null
   connections: number
   seconds: number
 }
@@ -38,7 +39,8 @@ export async function measureReads(
     `${seconds}s`,
     '--latency',
   ]
-  const { stdout } = await run(path, [...load, '--header', `Authorization: Bearer ${apiKey}`, url])
+  const headers = apiKey === null ? [] : ['--header', `Authorization: Bearer ${apiKey}`]
+  const { stdout } = await run(path, [...load, ...headers, url])
   if (/Non-2xx|Socket errors/.test(stdout)) throw new Error(`not every answer was a 2xx: ${stdout}`)
   const [, perSecond] = /^Requests\/sec:\s+([\d.]+)$/m.exec(stdout) ?? []
   const [, median, unit = ''] = /^\s+50%\s+([\d.]+)(us|ms|s)$/m.exec(stdout) ?? []

@@ -116,7 +116,7 @@ export function findProgram(name: string): string | null {
   return folders.map((folder) => join(folder, name)).find(isExecutable) ?? null
 }
 
-function isExecutable(path: string): boolean {
+export function isExecutable(path: string): boolean {
   try {
     accessSync(path, constants.X_OK)
     return true
