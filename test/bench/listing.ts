@@ -1,4 +1,3 @@
-import { startBareRoute } from './bare-route.js'
 import type { Figure } from './figure.js'
 import type { Section } from './section.js'
 import { SmtpClient } from './smtp-client.js'
@@ -9,8 +8,8 @@ import { findWrk, measureReads, type Wrk } from './wrk.js'
 const MESSAGES = 25
 const CONNECTIONS = 20
 
-/** Lists of 25 messages per second, compared with a bare route that answers the same bytes; and the latency of an empty list. */
-export const listing: Section = async ({ plan, engine, profileDir, say }) => {
+/** Lists of 25 messages per second, and the latency of an empty list. */
+export const listing: Section = async ({ plan, profileDir, say }) => {
   const wrk = findWrk()
   if (wrk === null) {
     say('skipped: wrk is missing; install it with: apt-get install wrk')
@@ -19,30 +18,22 @@ export const listing: Section = async ({ plan, engine, profileDir, say }) => {
   const subject = await Subject.start(profileDir)
   try {
     const path = await listOfVerifications(subject)
-    const body = await subject.read(path)
-    const bare = await startBareRoute(body)
-    try {
-      const rounds = { ours: [] as number[], theirs: [] as number[] }
-      const load = { apiKey: subject.mayfly.apiKey, connections: CONNECTIONS, seconds: plan.readingSeconds }
-      const url = subject.mayfly.url + path
-      // The first rounds warm up and do not count.
-      for (const warmed of [bare.url, url]) await measureReads(wrk, { ...load, url: warmed })
-      for (let round = 0; round < plan.rounds; round++) {
-        rounds.theirs.push((await measureReads(wrk, { ...load, url: bare.url })).perSecond)
-        rounds.ours.push((await measureReads(wrk, { ...load, url })).perSecond)
-      }
-      const list: Figure = {
-        name: `list of ${MESSAGES} messages`,
-        unit: 'answers/s',
-        rounds: rounds.ours,
-        baseline: { name: 'bare Fastify, same bytes', rounds: rounds.theirs },
-        ...(engine === 'embedded' ? { target: { atLeast: 0.4 } } : {}),
-        note: `${Math.round(body.length / 1024)} KiB an answer, ${CONNECTIONS} connections kept open.`,
-      }
-      return [list, await emptyList(wrk, subject, plan)]
-    } finally {
-      await bare.close()
+    const { length: bytes } = await subject.read(path)
+    const { url, apiKey } = subject.mayfly
+    const load = { apiKey, url: url + path, connections: CONNECTIONS, seconds: plan.readingSeconds }
+    const rounds: number[] = []
+    // The first round warms up and does not count.
+    for (let round = 0; round <= plan.rounds; round++) {
+      const { perSecond } = await measureReads(wrk, load)
+      if (round > 0) rounds.push(perSecond)
     }
+    const list: Figure = {
+      name: `list of ${MESSAGES} messages`,
+      unit: 'answers/s',
+      rounds,
+      note: `${Math.round(bytes / 1024)} KiB an answer, ${CONNECTIONS} connections kept open.`,
+    }
+    return [list, await emptyList(wrk, subject, plan)]
   } finally {
     await subject.dispose()
   }
@@ -59,7 +50,7 @@ async function listOfVerifications(subject: Subject): Promise<string> {
   return `/v1/inboxes/${inbox.id}/messages?limit=${MESSAGES}`
 }
 
-/** The minimum cost of a request with a key. Requests without a key are delayed, so there is no baseline. */
+/** The minimum cost of a request with a key. */
 async function emptyList(
   wrk: Wrk,
   subject: Subject,
