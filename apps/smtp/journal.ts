@@ -119,11 +119,6 @@ function round(ms: number): number {
   return Math.round(ms * 100) / 100
 }
 
-/** How many bytes are searched for Message-ID, which senders put among the first header fields. */
-const HEAD_BYTES = 64 * 1024
-/** RFC 5322, section 3.6.4, folded or not (section 2.2.3). */
-const MESSAGE_ID = /^message-id:((?:.*)(?:\r?\n[ \t].*)*)/im
-
 /**
  * Records usage events for mails to known inboxes. A mail counts for the key that its sender authenticated with if it
  * is of the inbox's account and environment, otherwise for the key that created the inbox.
@@ -148,15 +143,6 @@ export class MailUsage {
 function attributionOf(inbox: Inbox, senderKey: SenderKey | null) {
   const { keyId, labels } = inbox
   return { keyId: keyOfSender(senderKey, inbox) ?? keyId, labels }
-}
-
-/** The Message-ID of a mail; null if it has none. */
-export function identityOf(raw: Buffer): string | null {
-  const start = raw.toString('latin1', 0, HEAD_BYTES)
-  const end = /\r?\n\r?\n/.exec(start)?.index ?? start.length
-  const [, value = ''] = MESSAGE_ID.exec(start.slice(0, end)) ?? []
-  const identity = value.replaceAll(/\r?\n/g, '').trim()
-  return identity === '' ? null : identity
 }
 
 /** The metrics of the SMTP edge. The labels are bounded: replies.ts lists the reasons. */

@@ -175,3 +175,19 @@ export interface IncomingMail {
   /** Aborts when the client has disconnected. */
   disconnected: AbortSignal
 }
+
+/** How many bytes are searched for Message-ID, which senders put among the first header fields. */
+const HEAD_BYTES = 64 * 1024
+/** RFC 5322, section 3.6.4, folded or not (section 2.2.3). */
+const MESSAGE_ID = /^message-id:((?:.*)(?:\r?\n[ \t].*)*)/im
+
+/** The Message-ID of a mail; null if it has none. */
+export function identityOf(raw: Buffer): string | null {
+  const start = raw.subarray(0, HEAD_BYTES)
+  const end = start.indexOf('\r\n\r\n')
+  // A header may also end with an empty line without CR.
+  const [header = ''] = start.toString('latin1', 0, end === -1 ? HEAD_BYTES : end).split(/\r?\n\r?\n/, 1)
+  const [, value = ''] = MESSAGE_ID.exec(header) ?? []
+  const identity = value.replaceAll(/\r?\n/g, '').trim()
+  return identity === '' ? null : identity
+}

@@ -136,12 +136,16 @@ export class AccountQuotas {
       return exceeded.find(({ quota }) => kindOf(quota).isDaily) ?? exceeded[0]
     }
     await this.readSince(account, calledAtMs - VALID_MS)
-    if (excess() !== undefined) await this.readSince(account, calledAtMs)
-    // What others have reserved may be in the views already, and is then counted twice until they have filled it.
-    for (let reads = 0; (excess()?.known.reserved ?? 0) > 0 && reads < MAX_READS; reads += 1) {
-      await this.readSince(account, performance.now())
+    let exceeded = excess()
+    const readAgain = async (sinceMs: number) => {
+      await this.readSince(account, sinceMs)
+      exceeded = excess()
     }
-    const exceeded = excess()
+    if (exceeded !== undefined) await readAgain(calledAtMs)
+    // What others have reserved may be in the views already, and is then counted twice until they have filled it.
+    for (let reads = 0; (exceeded?.known.reserved ?? 0) > 0 && reads < MAX_READS; reads += 1) {
+      await readAgain(performance.now())
+    }
     if (exceeded !== undefined) {
       const { known, amount: wanted } = exceeded
       return { ...known, used: usedOf(known), wanted }
