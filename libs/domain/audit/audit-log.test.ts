@@ -89,6 +89,11 @@ describe('an audit log', () => {
     expect(writeRecord(record)).toBe(
       '{"headers":{"ce_type":"a","content-type":"b"},"key":"inb","value":"/wA="}',
     )
+    const bytes = new Uint8Array([1, 255, 0, 2]).subarray(1, 3)
+    const other = { key: '"é"', headers: { é: '\n', ['__proto__']: 'a', Z: '' }, value: bytes }
+    expect(writeRecord(other)).toBe(
+      String.raw`{"headers":{"Z":"","__proto__":"a","é":"\n"},"key":"\"é\"","value":"/wA="}`,
+    )
     const headers = { 'content-type': 'b', ce_type: 'a' }
     expect(digestOf({ ...record, headers })).toBe(digestOf(record))
     expect(digestOf({ ...record, value: Buffer.from([255, 1]) })).not.toBe(digestOf(record))

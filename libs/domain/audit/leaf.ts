@@ -99,8 +99,12 @@ interface StoredRecord {
 
 /** A record as canonical JSON (RFC 8785), with the value in base64. */
 export function writeRecord({ key, headers, value }: StoredRecord): string {
-  const sorted = Object.fromEntries(Object.entries(headers).sort(([one], [other]) => (one < other ? -1 : 1)))
-  return JSON.stringify({ headers: sorted, key, value: Buffer.from(value).toString('base64') })
+  const names = Object.keys(headers).sort()
+  const sorted = Object.fromEntries(names.map((name) => [name, headers[name]]))
+  const rest = JSON.stringify({ headers: sorted, key }).slice(0, -1)
+  const base64 = Buffer.from(value.buffer, value.byteOffset, value.byteLength).toString('base64')
+  // Not by JSON.stringify, which would search all of it for characters to escape.
+  return `${rest},"value":"${base64}"}`
 }
 
 /** Reads what `writeRecord` has written. */
