@@ -65,21 +65,23 @@ export function evolve(before: AuditLog | null, event: AuditEvent): Evolved {
 }
 
 function withLeaves(log: AuditLog, leaves: readonly Leaf[]): Evolved {
-  let { tree } = log
   const sequencedTo: Record<string, number> = { ...log.sequencedTo }
   const added: AddedLeaf[] = []
-  const completed: Evolved['completed'] = []
   for (const leaf of leaves) {
     const source = `${leaf.topic}/${leaf.partition}`
     if (leaf.offset <= (sequencedTo[source] ?? -1)) continue
     sequencedTo[source] = leaf.offset
-    const text = writeLeaf(leaf)
-    added.push({ index: tree.size, leaf, text })
-    const next = append(tree, hashOfLeaf(text))
-    tree = next.tree
-    completed.push(...next.completed.filter(({ height }) => height % TILE_HEIGHT === 0))
+    added.push({ index: log.tree.size + added.length, leaf, text: writeLeaf(leaf) })
   }
-  return { log: added.length === 0 ? log : { ...log, tree, sequencedTo }, added, completed }
+  if (added.length === 0) return { log, added, completed: [] }
+  const hashes = added.map(({ text }) => hashOfLeaf(text))
+  const { tree, completed } = append(log.tree, hashes)
+  const inTiles = completed.filter(({ height }) => height % TILE_HEIGHT === 0)
+  return {
+    log: { ...log, tree, sequencedTo },
+    added,
+    completed: inTiles.map(({ hash, ...subtree }) => ({ ...subtree, hash: hash.toString('base64') })),
+  }
 }
 
 /** The last one of the largest size counts, since several processes may take them. */

@@ -35,21 +35,25 @@ function hashOfChildren(left: Uint8Array, right: Uint8Array): Buffer {
   return hash('sha256', Buffer.concat([CHILDREN, left, right]), 'buffer')
 }
 
-/** Adds a leaf by its hash. `completed` are the subtrees that it completes, the smallest first, without the leaf itself. */
+/** Adds leaves by their hashes. `completed` are the subtrees that they complete, without the leaves themselves. */
 export function append(
   { size, peaks }: Tree,
-  leaf: Buffer,
-): { tree: Tree; completed: (Subtree & { hash: string })[] } {
-  const rest = [...peaks]
-  const completed: (Subtree & { hash: string })[] = []
-  let last = leaf
-  let index = size
-  for (let height = 1; index % 2 === 1; height += 1) {
-    last = hashOfChildren(Buffer.from(rest.pop() ?? '', 'base64'), last)
-    index = (index - 1) / 2
-    completed.push({ height, index, hash: last.toString('base64') })
+  leaves: readonly Buffer[],
+): { tree: Tree; completed: (Subtree & { hash: Buffer })[] } {
+  const hashes: Buffer[] = peaks.map((peak) => Buffer.from(peak, 'base64'))
+  const completed: (Subtree & { hash: Buffer })[] = []
+  for (const [at, leaf] of leaves.entries()) {
+    let last: Buffer = leaf
+    let index = size + at
+    for (let height = 1; index % 2 === 1; height += 1) {
+      last = hashOfChildren(hashes.pop() ?? last, last)
+      index = (index - 1) / 2
+      completed.push({ height, index, hash: last })
+    }
+    hashes.push(last)
   }
-  return { tree: { size: size + 1, peaks: [...rest, last.toString('base64')] }, completed }
+  const tree = { size: size + leaves.length, peaks: hashes.map((each) => each.toString('base64')) }
+  return { tree, completed }
 }
 
 export function rootOf({ peaks }: Tree): Buffer {
