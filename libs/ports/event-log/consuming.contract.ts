@@ -1,6 +1,6 @@
 import { until } from '#test/harness/until.js'
 import { appendTo, Arrivals, consumerOf } from './arrivals.contract.js'
-import { PARTITIONS, record, type EventLogHarness } from './event-log-harness.contract.js'
+import { PARTITIONS, record, textOf, type EventLogHarness } from './event-log-harness.contract.js'
 import type { PartitionRange } from './event-log.js'
 import { partitionOf } from './topics.js'
 
@@ -202,6 +202,42 @@ export function describeConsuming(current: () => EventLogHarness): void {
     await until('the batches to be handled', () => offsets()[1] === second + 1)
     await consumer.stop()
     expect(consumer.positions()).toEqual([])
+  })
+
+  it('delivers records together that follow soon on a batch, if the consumer lingers', async () => {
+    const { log } = current()
+    const arrivals = new Arrivals()
+    const batches: string[][] = []
+    const consumer = await log.consume(
+      consumerOf(arrivals, {
+        lingerMs: 2_000,
+        handle(batch) {
+          batches.push(batch.records.map(textOf))
+          arrivals.take(batch)
+          return Promise.resolve('done')
+        },
+      }),
+    )
+    await appendTo(log, 1, 'a')
+    await arrivals.until(() => arrivals.count >= 1)
+    for (const text of ['b', 'c', 'd']) await appendTo(log, 1, text)
+    await arrivals.until(() => arrivals.count >= 4)
+    await consumer.stop()
+    expect(batches).toEqual([['a'], ['b', 'c', 'd']])
+  })
+
+  it('stops while it lingers, and leaves the records to the next consumer', async () => {
+    const { log } = current()
+    const [arrivals, next] = [new Arrivals(), new Arrivals()]
+    const consumer = await log.consume(consumerOf(arrivals, { lingerMs: 100_000 }))
+    await appendTo(log, 1, 'a')
+    await arrivals.until(() => arrivals.count >= 1)
+    await appendTo(log, 1, 'b')
+    await consumer.stop()
+    const successor = await log.consume(consumerOf(next))
+    await next.until(() => next.count >= 1)
+    await successor.stop()
+    expect([arrivals.texts[1], next.texts[1]]).toEqual([['a'], ['b']])
   })
 
   it('stops after the batch in progress, whose signal it aborts, and delivers no other', async () => {

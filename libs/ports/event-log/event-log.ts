@@ -76,8 +76,8 @@ export interface ConsumerSpec {
   /** Maximum records of a batch, if the log can choose. Kafka's batches are as large as its brokers make them. */
   batchRecords?: number | undefined
   /**
-   * How long records may wait for more, so that batches are larger; 0 by default. Only Kafka waits: each of its batches
-   * costs a request, while small batches of the embedded log cost no more than large ones.
+   * How long records that follow soon on a batch may wait for more, so that batches are larger; 0 by default. A large
+   * batch costs less for each of its records.
    */
   lingerMs?: number | undefined
   /**

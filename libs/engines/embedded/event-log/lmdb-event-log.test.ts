@@ -2,6 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { closeLmdbFile, commit, openLmdbFile } from '#libs/engines/embedded/lmdb-file/lmdb-file.js'
+import { appendTo, Arrivals, consumerOf } from '#libs/ports/event-log/arrivals.contract.js'
 import { appendDeadLetter } from '#libs/ports/event-log/batch-decoding.js'
 import {
   keyIn,
@@ -11,6 +12,7 @@ import {
   recordsOf,
   textOf,
 } from '#libs/ports/event-log/event-log-harness.contract.js'
+import type { StoredRecord } from '#libs/ports/event-log/event-log.js'
 import { describeEventLog } from '#libs/ports/event-log/event-log.contract.js'
 import { openLmdbEventLog, type LmdbEventLogOptions } from './lmdb-event-log.js'
 
@@ -78,6 +80,40 @@ describe('LMDB event log', () => {
       expect(rest.map(({ offset }) => offset)).toEqual([...texts.keys()].slice(first))
       expect(rest.map(textOf).every((text, n) => text === texts[first + n])).toBe(true)
     }
+    await harness.close()
+  })
+})
+
+describe('LMDB event log: consumers', () => {
+  it('of several groups share the records', async () => {
+    const harness = await makeLog()
+    const [one, other] = [new Arrivals(), new Arrivals()]
+    const records: StoredRecord[] = []
+    const sharing = (group: string, arrivals: Arrivals) =>
+      consumerOf(arrivals, {
+        group,
+        handle(batch) {
+          records.push(...batch.records)
+          arrivals.take(batch)
+          return Promise.resolve('done')
+        },
+      })
+    await harness.log.consume(sharing('one', one))
+    await harness.log.consume(sharing('other', other))
+    await appendTo(harness.log, 1, 'a', 'b')
+    await one.until(() => one.count >= 2)
+    await other.until(() => other.count >= 2)
+    expect(new Set(records).size).toBe(2)
+    await harness.close()
+  })
+
+  it('that linger do not wait while they lag', async () => {
+    const harness = await makeLog()
+    const arrivals = new Arrivals()
+    await appendTo(harness.log, 1, 'a', 'b', 'c', 'd', 'e')
+    await harness.log.consume(consumerOf(arrivals, { batchRecords: 2, lingerMs: 100_000 }))
+    await arrivals.until(() => arrivals.count >= 4)
+    expect(arrivals.texts[1]).toEqual(['a', 'b', 'c', 'd'])
     await harness.close()
   })
 })

@@ -19,7 +19,7 @@ import {
 import { GroupConsumer } from '#libs/ports/event-log/group-consumer.js'
 import type { PartitionSource } from '#libs/ports/event-log/partition-loop.js'
 import { partitionCount, TOPICS, type TopicName, partitionOf } from '#libs/ports/event-log/topics.js'
-import { PeriodicTask } from '#libs/runtime/timing.js'
+import { pauseUntilAborted, PeriodicTask } from '#libs/runtime/timing.js'
 import { CommittedOffsets, LmdbTopics, sizeWith, type Append } from './log-file.js'
 
 /*
@@ -180,8 +180,13 @@ function lmdbEventLog(
     await closeLmdbFile(root)
   }
 
-  function sourceOf({ group, topic, batchRecords }: ConsumerSpec, partition: number): PartitionSource {
+  function sourceOf(
+    { group, topic, batchRecords, lingerMs = 0 }: ConsumerSpec,
+    partition: number,
+  ): PartitionSource {
     const range = topics.rangeOf({ topic, partition })
+    /** Until then, by `performance.now()`, a batch waits for more records, unless it is full. */
+    let lingersUntilMs = -Infinity
     return {
       range: () => Promise.resolve({ ...range }),
       committed: () => Promise.resolve(offsets.find(group, range)?.offset ?? null),
@@ -190,9 +195,14 @@ function lmdbEventLog(
         if (offset > range.end) return 'out-of-range'
         while (!signal.aborted) {
           const records = readBatch(range, offset, batchRecords)
-          const last = records.at(-1)
-          if (last !== undefined) return { records, next: last.offset + 1 }
-          await untilAppended(range, signal)
+          const next = (records.at(-1)?.offset ?? offset - 1) + 1
+          const waitMs = next === range.end ? lingersUntilMs - performance.now() : 0
+          if (records.length === 0) await untilAppended(range, signal)
+          else if (waitMs > 0) await pauseUntilAborted(Math.ceil(waitMs), signal)
+          else {
+            lingersUntilMs = performance.now() + lingerMs
+            return { records, next }
+          }
         }
         return null
       },
