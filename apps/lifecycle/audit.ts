@@ -32,9 +32,9 @@ import { Witnesses } from './witnesses.js'
  * its account, and checkpoints, which the API signs.
  */
 
-/** Checkpoints are seconds apart, so leaves can wait to be appended together. */
-const LINGER_MS = 500
-/** A step of the views writes each leaf twice. */
+/** Checkpoints are seconds apart, so leaves can wait to be appended together, while the log has their events in memory. */
+const LINGER_MS = 250
+/** A step of the views writes each leaf twice. Digests of this many mails take a few milliseconds. */
 const LEAVES_AT_ONCE = 200
 const CHECK_DUE_EVERY_MS = 500
 const LOGS_AT_ONCE = 100
@@ -51,7 +51,8 @@ export async function startAudit(context: EngineContext): Promise<void> {
     await engine.log.append('audit-leaves', auditEventCodec.encode(occurrence))
   }
   const consumers = new RoleConsumers({
-    ...{ log: engine.log, group: 'audit', lingerMs: LINGER_MS, logger, registry },
+    ...{ log: engine.log, group: 'audit', logger, registry },
+    ...{ batchRecords: LEAVES_AT_ONCE, lingerMs: LINGER_MS },
     startAt: () => Promise.resolve('committed'),
   })
   const sequencing = settings.auditDeliveries ? SequencingWithDeliveries : SequencingController
