@@ -32,7 +32,7 @@ import { Witnesses } from './witnesses.js'
  * its account, and checkpoints, which the API signs.
  */
 
-/** Checkpoints are seconds apart, so leaves can wait to be appended together, while the log has their events in memory. */
+/** Checkpoints are seconds apart, so leaves can wait to be appended together. The log still has their events in memory. */
 const LINGER_MS = 250
 /** A step of the views writes each leaf twice. Digests of this many mails take a few milliseconds. */
 const LEAVES_AT_ONCE = 200

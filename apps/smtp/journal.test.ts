@@ -48,7 +48,7 @@ describe('the journal', () => {
     journal.refused(SESSION, 'log-unavailable', 451)
     expect(texts()).toEqual([...mailLines, ...Array<string>(101).fill('refused')])
     await until('the end of the second', () => lines.length > 201)
-    const more = { msg: 'more refusals within a second were not logged', suppressed: 20 }
+    const more = { msg: 'more refusals within a second', refusals: 20 }
     expect(lines.slice(201)).toMatchObject([more])
   })
 })

@@ -20,17 +20,20 @@ export interface SessionRef {
 
 const MAX_IDS = 20
 
-/** Lines of each kind within a second. Further ones are counted in one line, so that a flood does not fill the disk. */
-const MAX_LINES = 100
+/** Of each kind. Further ones are counted in one line, so that a flood does not fill the disk. */
+const MAX_LINES_PER_SECOND = 100
 const SECOND_MS = 1_000
 
 /** Counts mails and refusals, and logs each in a line, without content and mail addresses. */
 export class Journal {
-  private readonly acceptedLines = new LinesInSecond((more) =>
+  private readonly acceptedLines = new LineLimit((more) =>
     this.logger.info({ mails: more }, 'more mails accepted within a second'),
   )
-  private readonly refusedLines = new LinesInSecond((more) =>
-    this.logger.warn({ suppressed: more }, 'more refusals within a second were not logged'),
+  private readonly refusedLines = new LineLimit((more) =>
+    this.logger.warn({ refusals: more }, 'more refusals within a second'),
+  )
+  private readonly discardedLines = new LineLimit((more) =>
+    this.logger.info({ mails: more }, 'more mails with discarded recipients within a second'),
   )
   private readonly metrics: ReturnType<typeof smtpMetrics>
 
@@ -69,7 +72,8 @@ export class Journal {
   /** Recipients in foreign domains, whose copy of a mail was accepted and dropped. */
   recipientsDiscarded({ id, remoteAddress }: SessionRef, recipients: number, bytes: number): void {
     this.metrics.discarded.inc(recipients)
-    this.logger.info({ connectionId: id, remoteAddress, recipients, bytes }, 'recipients discarded')
+    const level = this.discardedLines.take() ? 'info' : 'debug'
+    this.logger[level]({ connectionId: id, remoteAddress, recipients, bytes }, 'recipients discarded')
   }
 
   /** Any reply 4yz or 5yz; `code` is null if there was no reply. */
@@ -77,8 +81,8 @@ export class Journal {
     this.metrics.refused.inc({ reason, code: code === null ? '' : String(code) })
     if (reason === 'partial-append') this.metrics.partial.inc()
     const isOurs = reason === 'partial-append' || reason === 'log-unavailable' || reason === 'internal-error'
-    if (!isOurs && !this.refusedLines.take()) return
-    this.logger[isOurs ? 'warn' : 'info']({ connectionId: id, remoteAddress, reason, code }, 'refused')
+    const level = isOurs ? 'warn' : this.refusedLines.take() ? 'info' : 'debug'
+    this.logger[level]({ connectionId: id, remoteAddress, reason, code }, 'refused')
   }
 
   /** A fault of this server, or a bug. The refusal that it causes is logged separately. */
@@ -96,21 +100,22 @@ export class Journal {
   }
 }
 
-class LinesInSecond {
+/** Counts lines, and those of each second beyond the limit. Those of a last second are not logged at the end of the process. */
+class LineLimit {
   private lines = 0
 
   /** `onMore` is called at the end of a second, with the number of lines beyond the limit. */
   constructor(private readonly onMore: (more: number) => void) {}
 
-  /** Whether another line is within the limit. */
+  /** Counts a line. Returns whether it is within the limit. */
   take(): boolean {
     if (this.lines === 0) setTimeout(() => this.endSecond(), SECOND_MS).unref()
     this.lines += 1
-    return this.lines <= MAX_LINES
+    return this.lines <= MAX_LINES_PER_SECOND
   }
 
   private endSecond(): void {
-    if (this.lines > MAX_LINES) this.onMore(this.lines - MAX_LINES)
+    if (this.lines > MAX_LINES_PER_SECOND) this.onMore(this.lines - MAX_LINES_PER_SECOND)
     this.lines = 0
   }
 }

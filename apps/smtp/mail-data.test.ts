@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { FixedMemoryLimit } from './connection-limits.js'
-import { MailData } from './mail-data.js'
+import { identityOf, MailData } from './mail-data.js'
 
 function begin(
   maxBytes = 1_000,
@@ -103,4 +103,30 @@ describe('mail data', () => {
     expect(budget.canTake(40_000)).toBe(true)
     expect(budget.canTake(40_001)).toBe(false)
   })
+})
+
+test.each([
+  { what: 'in the header', raw: 'Subject: x\r\nMessage-ID: <a@x>\r\nTo: y\r\n\r\nbody', identity: '<a@x>' },
+  { what: 'in letters of any case', raw: 'MESSAGE-Id:<a@x>\r\n\r\n', identity: '<a@x>' },
+  { what: 'folded', raw: 'Message-ID:\r\n <a@x>\r\n\r\n', identity: '<a@x>' },
+  { what: 'without a body', raw: 'Message-ID: <a@x>', identity: '<a@x>' },
+  {
+    what: 'in a header that ends without CR',
+    raw: 'Message-ID: <a@x>\n\nMessage-ID: <b@x>\r\n\r\n',
+    identity: '<a@x>',
+  },
+  { what: 'only in the body', raw: 'Subject: x\r\n\r\nMessage-ID: <b@x>\r\n', identity: null },
+  {
+    what: 'only in the body after line ends without CR',
+    raw: 'Subject: x\n\nMessage-ID: <b@x>\r\n\r\n',
+    identity: null,
+  },
+  {
+    what: 'after 64 KiB',
+    raw: `Subject: ${'x'.repeat(65_536)}\r\nMessage-ID: <a@x>\r\n\r\n`,
+    identity: null,
+  },
+  { what: 'empty', raw: 'Message-ID: \r\n\r\n', identity: null },
+])('the Message-ID of a mail that has it $what', ({ raw, identity }) => {
+  expect(identityOf(Buffer.from(raw))).toBe(identity)
 })

@@ -78,7 +78,7 @@ export async function beside(
     }
     await inTurn(true, (each) => each.weigh())
   } finally {
-    for (const { program } of measured) await program.dispose()
+    await Promise.allSettled(measured.map(({ program }) => program.dispose()))
   }
   return Object.entries(UNITS).map(([name, unit]) => ({
     name,
@@ -118,7 +118,8 @@ class Measured {
     const { apiKey } = this.program
     const headers = apiKey === null ? {} : { authorization: `Bearer ${apiKey}` }
     const list = await (await fetch(listed.listUrl, { headers })).text()
-    const id = /"id":"([^"]+)"/i.exec(list)?.[1] ?? ''
+    const id = /"id":"([^"]+)"/i.exec(list)?.[1]
+    if (id === undefined) throw new Error(`${this.title} lists no message: ${list.slice(0, 200)}`)
     this.urls = [listed.listUrl, listed.messageUrl(id), listed.sourceUrl(id)]
   }
 

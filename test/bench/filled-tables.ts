@@ -32,7 +32,7 @@ const TABLES = ['requests', 'inbox_events', 'mail_events', 'webhook_events'] as 
 const TENANT = `[${Array.from({ length: 6 }, (_, number) => `'${accountId(number)}'`).join(', ')}][if(k <= 25, 1, 2 + intDiv(k - 26, 5))] AS account_id,
   if(k % 3 = 0, 'production', 'staging') AS environment`
 const KEY = `[${Array.from({ length: KEYS }, (_, number) => `'${keyId(number)}'`).join(', ')}][k] AS key_id`
-const INBOX = "concat('inb_', lower(hex(sipHash128(intDiv(n, 20))))) AS inbox_id"
+const INBOX = "concat('inb_', lower(hex(sipHash128(intDiv(n, 20)))))"
 const POSITION = 'toUInt16(k % 8) AS partition, n AS offset'
 
 /** Columns that differ between everyday use and a load run, as SQL expressions of a row's number `n`. */
@@ -69,12 +69,13 @@ function columnsOf(
       return `at, ${TENANT}, ${KEY}, ['GET', 'POST', 'DELETE'][1 + n % 3] AS method,
         ['/v1/inboxes', '/v1/inboxes/{id}', '/v1/inboxes/{id}/messages/wait'][1 + n % 3] AS route,
         if(n % 500 = 0, 429, 200) AS status, n % 500 = 0 AS refused, 1 + (sipHash64(n) % 1000) / 50 AS duration_ms,
-        0 AS request_bytes, 1200 AS response_bytes, ${INBOX}, ${labels} AS labels, ${POSITION}`
+        0 AS request_bytes, 1200 AS response_bytes, ${INBOX} AS inbox_id, ${labels} AS labels, ${POSITION}`
     case 'inbox_events':
-      return `at, ${inboxEvent} AS type, ${TENANT}, ${KEY}, ${INBOX}, ${messageId} AS message_id, 5000 AS bytes,
+      return `at, ${inboxEvent} AS type, ${TENANT}, ${KEY}, ${INBOX} AS inbox_id, ${messageId} AS message_id, 5000 AS bytes,
         if(type = 'message.received', lower(hex(sipHash64(n))), '') AS fingerprint, ${labels} AS labels, ${POSITION}`
     case 'mail_events':
-      return `at, ${mailEvent} AS type, ${TENANT}, ${KEY}, ${INBOX}, ${messageId} AS message_id, 5000 AS bytes,
+      return `at, ${mailEvent} AS type, ${TENANT}, ${KEY}, if(type = 'read', ${INBOX}, '') AS inbox_id,
+        if(type = 'read', ${messageId}, '') AS message_id, 0 AS bytes,
         1 + (sipHash64(n) % 1000) / 20 AS ms, '' AS reason, 0 AS code,
         '' AS fingerprint, ${labels} AS labels, ${POSITION}`
     case 'webhook_events':

@@ -7,6 +7,8 @@ import { freePort } from '#infra/servers/ports.js'
 import { until } from '#test/harness/until.js'
 import { Subject } from './subject.js'
 
+const ENDS_WITHIN_MS = 10_000
+
 /** A mail server under measurement, on free ports and a temporary data folder. */
 export interface MailProgram {
   pids: readonly number[]
@@ -23,7 +25,7 @@ export interface MailProgram {
   dispose(): Promise<void>
 }
 
-export interface ProgramInbox {
+interface ProgramInbox {
   address: string
   /** Lists the 25 newest messages. */
   listUrl: string
@@ -32,7 +34,7 @@ export interface ProgramInbox {
 }
 
 /** Resolves once its API answers. */
-export type StartProgram = (binary: string) => Promise<MailProgram>
+type StartProgram = (binary: string) => Promise<MailProgram>
 
 export async function startMayfly(profileDir: string | null): Promise<MailProgram> {
   const subject = await Subject.start(profileDir)
@@ -140,6 +142,7 @@ async function startBinary(binary: string, setupOf: (at: Listening) => BinarySet
     env: { PATH: process.env.PATH, ...env },
     stdio: 'ignore',
   })
+  await once(child, 'spawn')
   const exited = once(child, 'exit')
   const { pid = NaN } = child
   const countMails = async () => {
@@ -148,7 +151,9 @@ async function startBinary(binary: string, setupOf: (at: Listening) => BinarySet
   }
   const dispose = async () => {
     child.kill('SIGTERM')
+    const killing = setTimeout(() => child.kill('SIGKILL'), ENDS_WITHIN_MS)
     await exited
+    clearTimeout(killing)
     await rm(dataDir, { recursive: true, force: true })
   }
   try {

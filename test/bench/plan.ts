@@ -119,18 +119,22 @@ export function readCommand(args: readonly string[]): Command {
     },
   })
   const { distributed, only, inboxes, compare } = values
-  if (values.beside.length > 0 && (distributed || (only ?? inboxes ?? compare) !== undefined)) {
+  const beside = values.beside.map(programOf)
+  if (beside.length > 0 && (distributed || (only ?? inboxes ?? compare) !== undefined)) {
     throw new CannotRunError('--beside goes only with --full, --json and --profile')
+  }
+  if (new Set(beside.map(({ name }) => name)).size < beside.length) {
+    throw new CannotRunError('--beside has a program twice')
   }
   const plan = values.full ? FULL : DEFAULT
   return {
-    plan: values.inboxes === undefined ? plan : { ...plan, inboxes: countOf(values.inboxes) },
-    engine: values.distributed ? 'distributed' : 'embedded',
-    only: values.only?.split(',') ?? null,
+    plan: inboxes === undefined ? plan : { ...plan, inboxes: countOf(inboxes) },
+    engine: distributed ? 'distributed' : 'embedded',
+    only: only?.split(',') ?? null,
     jsonPath: values.json ?? null,
     profileDir: values.profile ?? null,
-    compareWith: values.compare === undefined ? null : resolve(values.compare),
-    beside: values.beside.map(programOf),
+    compareWith: compare === undefined ? null : resolve(compare),
+    beside,
   }
 }
 

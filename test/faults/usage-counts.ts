@@ -1,5 +1,5 @@
 import type { ClickHouseClient } from '@clickhouse/client'
-import { USAGE_EVENTS } from '#libs/domain/usage/usage-events.js'
+import { countedBy, USAGE_EVENTS } from '#libs/domain/usage/usage-events.js'
 import { usageEventCodec } from '#libs/ports/event-log/cloud-event.js'
 import type { EventLog, StoredRecord } from '#libs/ports/event-log/event-log.js'
 import type { Target } from '#test/harness/client.js'
@@ -38,7 +38,7 @@ function usageIn(record: StoredRecord): { type: string; count: number }[] {
   const { event } = decoded.recorded
   return (event.type === 'UsageRecorded' ? event.events : [event]).map((each) => ({
     type: `mayfly.${USAGE_EVENTS[each.type].name}`,
-    count: 'ms' in each ? each.ms.length : 1,
+    count: countedBy(each),
   }))
 }
 

@@ -42,11 +42,13 @@ export function append(
 ): { tree: Tree; completed: (Subtree & { hash: Buffer })[] } {
   const hashes: Buffer[] = peaks.map((peak) => Buffer.from(peak, 'base64'))
   const completed: (Subtree & { hash: Buffer })[] = []
-  for (const [at, leaf] of leaves.entries()) {
+  for (const [added, leaf] of leaves.entries()) {
     let last: Buffer = leaf
-    let index = size + at
+    let index = size + added
     for (let height = 1; index % 2 === 1; height += 1) {
-      last = hashOfChildren(hashes.pop() ?? last, last)
+      const left = hashes.pop()
+      if (left === undefined) throw new RangeError('the tree lacks a peak')
+      last = hashOfChildren(left, last)
       index = (index - 1) / 2
       completed.push({ height, index, hash: last })
     }

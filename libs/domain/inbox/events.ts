@@ -165,7 +165,8 @@ export const INBOX_EVENTS = {
       duplicateOf: field.optional(field.id('msg'), null),
       /**
        * The same for mails of one inbox with the same Message-ID, and for no others: 16 hex digits that reveal nothing
-       * without the inbox's key. Null if a mail has no Message-ID, and for mail before such duplicates were counted here.
+       * without the inbox's key. Null if the mail has no Message-ID, was put in by the API, or was recorded by an older
+       * version.
        */
       fingerprint: field.optional(field.plain(Type.String({ pattern: '^[0-9a-f]{16}$' })), null),
       inbox,

@@ -21,10 +21,26 @@ const timings = field.codec(
   (data): readonly number[] => (Array.isArray(data) ? data : [data]) as number[],
 )
 
+const ONLY_IN_VERSION_1 = { description: 'only in version 1' }
+
+/** Version 1 had an event for each mail, also for one that a fault had added. */
+const acceptMs: Field<readonly number[]> = {
+  at: () => ({
+    schemas: { accept_ms: timings.schema, duplicate_of: Type.Optional(Type.String(ONLY_IN_VERSION_1)) },
+    encode(ms, data) {
+      data.accept_ms = timings.encode(ms)
+    },
+    decode: ({ accept_ms: ms, duplicate_of: of }) => (of === undefined ? timings.decode(ms) : []),
+  }),
+}
+
 /** Version 1 had the time at which the message was received instead. */
 const visibleMs: Field<readonly number[]> = {
   at: () => ({
-    schemas: { visible_ms: Type.Optional(timings.schema), received_at: Type.Optional(field.time.schema) },
+    schemas: {
+      visible_ms: Type.Optional(timings.schema),
+      received_at: Type.Optional(Type.String({ format: 'date-time', ...ONLY_IN_VERSION_1 })),
+    },
     encode(ms, data) {
       data.visible_ms = timings.encode(ms)
     },
@@ -82,7 +98,7 @@ const COUNTED = {
       keyId,
       labels: field.labels,
       /** Of each mail, from its last byte until it was durable. */
-      ms: field.named('accept_ms', timings),
+      ms: acceptMs,
       /** Of the first one. */
       at: field.named('accepted_at', field.time),
     },
@@ -159,6 +175,13 @@ export const USAGE_EVENTS = {
 }
 
 export type UsageEvent = EventOf<typeof COUNTED>
+
+/** How many requests or mails an event counts. */
+export function countedBy(event: UsageEvent): number {
+  if ('count' in event) return event.count
+  return 'ms' in event ? event.ms.length : 1
+}
+
 /** An event of the topic: a single one, or several together. */
 export type UsageTopicEvent = EventOf<typeof USAGE_EVENTS>
 export type ApiRequestServed = EventOf<typeof COUNTED, 'ApiRequestServed'>

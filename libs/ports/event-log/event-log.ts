@@ -76,8 +76,8 @@ export interface ConsumerSpec {
   /** Maximum records of a batch, if the log can choose. Kafka's batches are as large as its brokers make them. */
   batchRecords?: number | undefined
   /**
-   * How long records that follow soon on a batch may wait for more, so that batches are larger; 0 by default. A large
-   * batch costs less for each of its records.
+   * How long after a batch further records may wait, so that the next batch is larger and costs less for each of them; 0
+   * by default. A full batch does not wait.
    */
   lingerMs?: number | undefined
   /**

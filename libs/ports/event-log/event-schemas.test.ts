@@ -40,5 +40,6 @@ const OPTIONAL: ReadonlyMap<string, readonly string[]> = new Map([
   ['mayfly.webhook.delivery-failed', ['answer', 'status', 'next_attempt_at']],
   ['mayfly.webhook.replay-advanced', ['next']],
   ['mayfly.usage.api-request-served', ['count', 'inbox_id']],
+  ['mayfly.usage.mail-accepted', ['duplicate_of']],
   ['mayfly.usage.message-shown', ['visible_ms', 'received_at']],
 ])

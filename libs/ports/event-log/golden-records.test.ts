@@ -29,7 +29,7 @@ const about = {
 }
 const tenant = { accountId: idFromBytes('acc', Buffer.alloc(16, 1)), environment: 'staging', keyId: null }
 
-/** Records of this version and earlier ones. How one of an event's newest version is encoded must not change. */
+/** Records of this version and earlier ones. The encoding of an event's current version must not change. */
 describe('golden records', () => {
   let records: GoldenRecord[]
 

@@ -139,12 +139,12 @@ export class AccountQuotas {
     let exceeded = excess()
     const readAgain = async (sinceMs: number) => {
       await this.readSince(account, sinceMs)
-      exceeded = excess()
+      return excess()
     }
-    if (exceeded !== undefined) await readAgain(calledAtMs)
+    if (exceeded !== undefined) exceeded = await readAgain(calledAtMs)
     // What others have reserved may be in the views already, and is then counted twice until they have filled it.
     for (let reads = 0; (exceeded?.known.reserved ?? 0) > 0 && reads < MAX_READS; reads += 1) {
-      await readAgain(performance.now())
+      exceeded = await readAgain(performance.now())
     }
     if (exceeded !== undefined) {
       const { known, amount: wanted } = exceeded

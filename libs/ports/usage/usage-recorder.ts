@@ -4,6 +4,7 @@ import { PeriodicTask } from '#libs/runtime/timing.js'
 import { mintId } from '#libs/domain/ids/mint.js'
 import type { KeyId } from '#libs/domain/ids/typeid.js'
 import {
+  countedBy,
   MAX_SHARED,
   type ApiRequestServed,
   type MailAccepted,
@@ -27,6 +28,8 @@ export type UsageTenant = Pick<Recorded<unknown>, 'accountId' | 'environment'>
 
 /** An event that counts mails, each with a time. */
 type TimedMails = MailAccepted | MessageShown
+/** More of them can be added. */
+type SharedMails = TimedMails & { ms: number[] }
 
 interface PendingEvent<Event extends UsageEvent = UsageEvent> {
   event: Event
@@ -45,7 +48,7 @@ const APPEND_EVERY_MS = 500
 const CHUNK = 500
 /** Events in one record. */
 const MAX_TOGETHER = 40
-/** About 50 MB. If there are more events, the oldest are dropped. */
+/** About 50 MB, of which requests and mails share few. If there are more events, the oldest are dropped. */
 const MAX_PENDING = 50_000
 /**
  * Refused requests of one key share an event if they have the same method, route and labels. All kinds beyond this
@@ -66,7 +69,7 @@ export class UsageRecorder {
   /** Pending events that further refused requests may share, by key, then by method, route and labels. */
   private readonly refused = new Map<KeyId, Map<string, PendingEvent<ApiRequestServed>>>()
   /** Pending events that further mails may share, by what they have in common. */
-  private readonly timed = new Map<string, PendingEvent<TimedMails>>()
+  private readonly timed = new Map<string, PendingEvent<SharedMails>>()
   private failure: unknown = null
   private readonly appending: PeriodicTask
 
@@ -114,10 +117,10 @@ export class UsageRecorder {
     const common = `${type} ${second} ${keyId} ${tenant.environment} ${JSON.stringify(labels)}`
     const shared = this.timed.get(common)
     if (shared !== undefined && countedBy(shared.event) < MAX_SHARED) {
-      shared.event = { ...shared.event, ms: [...shared.event.ms, ...ms] }
+      shared.event.ms.push(...ms)
       return
     }
-    const pending = { event, tenant }
+    const pending = { event: { ...event, ms: [...ms] }, tenant }
     this.timed.set(common, pending)
     this.pending.push(pending)
   }
@@ -169,12 +172,6 @@ export class UsageRecorder {
   private lose(count: number): void {
     if (count > 0) this.options.onLost(count, this.failure)
   }
-}
-
-/** How many requests or mails an event counts. */
-function countedBy(event: UsageEvent): number {
-  if ('count' in event) return event.count
-  return 'ms' in event ? event.ms.length : 1
 }
 
 /** Merges a request into an event that may already count several. */

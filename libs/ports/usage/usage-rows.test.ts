@@ -54,6 +54,8 @@ describe('the rows of usage events that were recorded together', () => {
       ...{ isRefused: true, count: 3, durationMs: 1, requestBytes: 0, responseBytes: 9, servedAt: minute(2) },
     },
     { type: 'MailRefused', ...ids, reason: 'inbox-ended', code: 550, refusedAt: minute(3) },
+    { type: 'MailAccepted', keyId, labels: {}, ms: [1.5, 7], at: minute(4) },
+    { type: 'MessageShown', keyId, labels: {}, ms: [30, 20, 10], at: minute(5) },
   ]
   const position = { partition: 1, offset: 7 }
 
@@ -64,6 +66,14 @@ describe('the rows of usage events that were recorded together', () => {
       'mail_events',
       ...['requests', 'requests', 'requests'],
       'mail_events',
+      ...Array<string>(5).fill('mail_events'),
     ])
+  })
+
+  it('are one for each time of mails', () => {
+    const rows = events.slice(-2).flatMap((event) => usageRows({ ...about, event }, position))
+    const column = (name: string) => rows.map(({ values }) => values[USAGE_TABLES.mail_events.indexOf(name)])
+    expect(column('ms')).toEqual([1.5, 7, 30, 20, 10])
+    expect(column('type')).toEqual([...Array<string>(2).fill('accepted'), ...Array<string>(3).fill('shown')])
   })
 })

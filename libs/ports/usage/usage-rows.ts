@@ -101,32 +101,32 @@ export function usageRows(recorded: Recorded<UsageTopicEvent>, position: Positio
   const { event } = recorded
   const events = event.type === 'UsageRecorded' ? event.events : [event]
   return events.flatMap((each) => {
-    const of = <Table extends UsageTable>(table: Table, values: Partial<(typeof EMPTY_ROWS)[Table]>) =>
+    const row = <Table extends UsageTable>(table: Table, values: Partial<(typeof EMPTY_ROWS)[Table]>) =>
       rowOf(table, recorded, position, { key_id: each.keyId, labels: labelTexts(each.labels), ...values })
     switch (each.type) {
       case 'ApiRequestServed': {
         const { method, route, status, isRefused: refused, durationMs: duration_ms } = each
-        const row = of('requests', {
+        const request = row('requests', {
           ...{ at: each.servedAt.getTime(), method, route, status, refused, duration_ms },
           ...{ request_bytes: each.requestBytes, response_bytes: each.responseBytes },
           inbox_id: each.inboxId ?? '',
         })
-        return Array<UsageRow>(each.count).fill(row)
+        return Array<UsageRow>(each.count).fill(request)
       }
       case 'MailAccepted': {
-        return each.ms.map((ms) => of('mail_events', { at: each.at.getTime(), type: 'accepted', ms }))
+        return each.ms.map((ms) => row('mail_events', { at: each.at.getTime(), type: 'accepted', ms }))
       }
       case 'MailRefused': {
         const { inboxId: inbox_id, reason, code } = each
-        return of('mail_events', { at: each.refusedAt.getTime(), type: 'refused', inbox_id, reason, code })
+        return row('mail_events', { at: each.refusedAt.getTime(), type: 'refused', inbox_id, reason, code })
       }
       case 'MessageShown': {
-        return each.ms.map((ms) => of('mail_events', { at: each.at.getTime(), type: 'shown', ms }))
+        return each.ms.map((ms) => row('mail_events', { at: each.at.getTime(), type: 'shown', ms }))
       }
       case 'MessageRead': {
         const { inboxId: inbox_id, messageId: message_id, receivedAt, readAt } = each
         const ms = sinceReceived(receivedAt, readAt)
-        return of('mail_events', { at: readAt.getTime(), type: 'read', inbox_id, message_id, ms })
+        return row('mail_events', { at: readAt.getTime(), type: 'read', inbox_id, message_id, ms })
       }
     }
   })

@@ -171,45 +171,6 @@ describeOn('kafka')('Kafka event log: reading', () => {
     await own.close()
   })
 
-  it('collects the records of the time for which a consumer lingers', async () => {
-    const { log } = harness
-    const arrivals = new Arrivals()
-    const batches: string[][] = []
-    const consumer = await log.consume(
-      consumerOf(arrivals, {
-        lingerMs: 6_000,
-        handle(batch) {
-          batches.push(batch.records.map(textOf))
-          arrivals.take(batch)
-          return Promise.resolve('done')
-        },
-      }),
-    )
-    await appendTo(log, 1, 'a')
-    await arrivals.until(() => arrivals.count >= 1)
-    for (const text of ['b', 'c', 'd']) await appendTo(log, 1, text)
-    await arrivals.until(() => arrivals.count >= 4)
-    await consumer.stop()
-    expect(batches).toEqual([['a'], ['b', 'c', 'd']])
-  })
-
-  it('ends the pause of a consumer that lingers when it is stopped', async () => {
-    const { log } = harness
-    const arrivals = new Arrivals()
-    const consumer = await log.consume(
-      consumerOf(arrivals, {
-        lingerMs: 3_600_000,
-        handle(batch) {
-          arrivals.take(batch)
-          return Promise.resolve('done')
-        },
-      }),
-    )
-    await appendTo(log, 1, 'a')
-    await arrivals.until(() => arrivals.count >= 1)
-    await consumer.stop()
-  })
-
   it('skips offsets without a record, also at the end', async () => {
     const { log } = harness
     const producer = kafka().producer({ transactionalId: topic(), maxInFlightRequests: 1, idempotent: true })

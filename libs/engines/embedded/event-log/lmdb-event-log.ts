@@ -196,7 +196,8 @@ function lmdbEventLog(
         while (!signal.aborted) {
           const records = readBatch(range, offset, batchRecords)
           const next = (records.at(-1)?.offset ?? offset - 1) + 1
-          const waitMs = next === range.end ? lingersUntilMs - performance.now() : 0
+          const isFull = next < range.end || records.length === batchRecords
+          const waitMs = isFull ? 0 : lingersUntilMs - performance.now()
           if (records.length === 0) await untilAppended(range, signal)
           else if (waitMs > 0) await pauseUntilAborted(Math.ceil(waitMs), signal)
           else {
