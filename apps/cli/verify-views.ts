@@ -1,5 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Account } from '#libs/domain/account/account.js'
+import { MAIL_QUOTAS, quotaName, WHOLE_ACCOUNT } from '#libs/domain/account/quota.js'
 import { isId, type AccountId, type InboxId } from '#libs/domain/ids/typeid.js'
 import { openLogAndViews } from '#libs/engines/open-engine.js'
 import { REBUILT_TOPICS, ScratchViews, withoutMail, type RebuiltTopic } from '#libs/engines/scratch-views.js'
@@ -33,6 +34,7 @@ export interface Verified {
 
 interface Difference {
   account_id: string
+  /** `quotas` is what the account and its environments use of the quotas of mail. */
   id: string
   /** What is wrong in the views: the row is `missing` or `not on the log`, or the names of its wrong properties. */
   difference: string
@@ -57,6 +59,7 @@ export async function verifyViews(environment: Environment, warn: (text: string)
 type Compared = Difference & { sides: string }
 
 class Comparison {
+  private readonly now = new Date()
   private rows = 0
   /** Of each partition, the first offset that the log still has. */
   private readonly firstOffsets = new Map<string, number>()
@@ -164,7 +167,7 @@ class Comparison {
     return found
   }
 
-  /** The rows of an account, its activity, and the histories of its inboxes as far as the log has them. */
+  /** The rows of an account, its activity, what it uses of quotas, and the histories of its inboxes that the log has. */
   private async *rowsOf(
     views: AccountViews,
     accountId: AccountId,
@@ -172,6 +175,13 @@ class Comparison {
   ): AsyncGenerator<{ id: string; row: object }> {
     const activity = allFrom(0, (range) => views.accounts.activity(accountId, range))
     for await (const row of activity) yield { id: row.id, row }
+    const scopes = [WHOLE_ACCOUNT, ...[...environments].map((environment) => ({ environment, keyId: null }))]
+    const quotas = MAIL_QUOTAS.flatMap((quota) => scopes.map((scope) => ({ quota, scope })))
+    const used = await views.queries.usedQuotas(accountId, quotas, this.now)
+    yield {
+      id: 'quotas',
+      row: Object.fromEntries(quotas.map((each, index) => [quotaName(each), used[index]])),
+    }
     for await (const item of accountState(views, accountId, environments)) {
       yield item
       const { id } = item

@@ -82,8 +82,9 @@ describe('the views, compared with the event log', () => {
   it('are the same', async () => {
     const verified = await verify()
     expect(verified).toMatchObject({ code: 0, accounts: 1, differences: [], difference_count: 0 })
-    // Rows of an account, a key, three inboxes, a webhook and two messages; seven events of inboxes; those of the account.
-    expect(verified.rows).toBeGreaterThan(8 + 7)
+    // Rows of an account, a key, three inboxes, a webhook and two messages; quotas; seven events of inboxes; those of the
+    // account.
+    expect(verified.rows).toBeGreaterThan(8 + 1 + 7)
   })
 
   it('are not compared, and nothing is created, in a folder that is no data folder', async () => {
@@ -128,6 +129,10 @@ describe('the views, compared with the event log', () => {
     expect([code, differences]).toEqual([
       6,
       [
+        {
+          ...keyOf('quotas'),
+          difference: 'inboxes *, inboxes development, inboxes-per-day *, inboxes-per-day development',
+        },
         { ...keyOf(inbox.id), difference: 'labels, messageCount' },
         { ...keyOf(events[0] ?? ''), difference: 'actor' },
         ...[other.id, events[1]].map((id = '') => ({ ...keyOf(id), difference: 'missing' })),
