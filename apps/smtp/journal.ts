@@ -81,8 +81,8 @@ export class Journal {
     this.metrics.refused.inc({ reason, code: code === null ? '' : String(code) })
     if (reason === 'partial-append') this.metrics.partial.inc()
     const isOurs = reason === 'partial-append' || reason === 'log-unavailable' || reason === 'internal-error'
-    const level = isOurs ? 'warn' : this.refusedLines.take() ? 'info' : 'debug'
-    this.logger[level]({ connectionId: id, remoteAddress, reason, code }, 'refused')
+    if (!isOurs && !this.refusedLines.take()) return
+    this.logger[isOurs ? 'warn' : 'info']({ connectionId: id, remoteAddress, reason, code }, 'refused')
   }
 
   /** A fault of this server, or a bug. The refusal that it causes is logged separately. */
