@@ -5,11 +5,14 @@ import { Journal } from './journal.js'
 import type { IncomingMail } from './mail-data.js'
 
 const SESSION = { id: 'con_1', remoteAddress: '127.0.0.1' }
-const MAIL = {
+const MAIL: IncomingMail = {
   raw: Buffer.from('Subject: x\r\n'),
   recipients: [],
-  trace: { tls: null },
-} as unknown as IncomingMail
+  trace: { mailFrom: '', helo: 'client.test', remoteAddress: '127.0.0.1', tls: null },
+  senderKey: null,
+  deadlineMs: Infinity,
+  disconnected: new AbortController().signal,
+}
 
 describe('the journal', () => {
   let lines: { level: number; msg: string }[]

@@ -54,13 +54,11 @@ export function recordOf(event: UsageEvent, at: Date): LogRecord {
   return usageEventCodec.encode({ ...occurrenceOf(at), keyId: key, event })
 }
 
-/** The event as a row of ClickHouse. */
-export function rowOf(number: number, at: Date): UsageRow {
+/** The event as rows of ClickHouse. */
+export function rowsOf(number: number, at: Date): UsageRow[] {
   const event = usageEventOf(number, at)
   const recorded = { ...occurrenceOf(at), keyId: event.keyId, event }
-  const [row] = usageRows(recorded, { partition: 0, offset: number })
-  if (row === undefined) throw new TypeError('the event has no row')
-  return row
+  return usageRows(recorded, { partition: 0, offset: number })
 }
 
 function occurrenceOf(time: Date) {

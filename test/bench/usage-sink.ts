@@ -9,7 +9,7 @@ import { openChdbUsage } from '#libs/engines/clickhouse/clickhouse-usage.js'
 import { USAGE_TABLES } from '#libs/ports/usage/usage-rows.js'
 import type { UsageStore } from '#libs/ports/usage/usage-store.js'
 import { until } from '#test/harness/until.js'
-import { ACCOUNT, KEY_IDS, recordOf, rowOf, usageEventOf } from './usage-events.js'
+import { ACCOUNT, KEY_IDS, recordOf, rowsOf, usageEventOf } from './usage-events.js'
 
 /** The number on the embedded engine. */
 const PARTITIONS = 8
@@ -70,7 +70,8 @@ export async function bareInsertRate(folder: string, events: number): Promise<nu
     await client.command({ query: 'USE mayfly' })
     for (let number = 0; number < events; number += BATCH_ROWS) {
       const length = Math.min(BATCH_ROWS, events - number)
-      const rows = Array.from({ length }, (_, index) => rowOf(number + index, timeOf(number + index, events)))
+      const numbers = Array.from({ length }, (_, index) => number + index)
+      const rows = numbers.flatMap((each) => rowsOf(each, timeOf(each, events)))
       for (const [table, group] of Map.groupBy(rows, (row) => row.table)) {
         const values = group.map((row) => row.values)
         const [first = '', ...others] = USAGE_TABLES[table]

@@ -153,7 +153,8 @@ export function reportQuery(report: UsageReportQuery): BoundQuery {
       countIf(t.type = 'message.received') AS received
     FROM inbox_events AS t ${anyKey} GROUP BY t.inbox_id`
   const query = `SELECT r.requests, r.refused + m.refused AS refusals, i.inboxes, i.mails, i.bytes,
-      i.duplicates + m.duplicates AS duplicates, f.read, m.visibleMs, f.firstReadMs, m.acceptMs, e.inboxesWithoutMail, i.firstMailAt, i.lastMailAt
+      i.duplicates + m.duplicates AS duplicates, f.read, m.visibleMs, f.firstReadMs, m.acceptMs,
+      e.inboxesWithoutMail, i.firstMailAt, i.lastMailAt
     FROM
       (SELECT toFloat64(count()) AS requests, toFloat64(countIf(t.refused)) AS refused FROM requests AS t ${where}) AS r,
       (SELECT toFloat64(countIf(t.type = 'inbox.created')) AS inboxes,
