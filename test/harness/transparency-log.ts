@@ -1,4 +1,4 @@
-import { createHash, createPublicKey, verify } from 'node:crypto'
+import { createHash, createPublicKey, hash, verify } from 'node:crypto'
 import { call, type Target } from './client.js'
 
 /*
@@ -23,6 +23,20 @@ export interface LeafJson {
   time: string
   topic: string
   type: string
+}
+
+/** The certificate of the erasure of an inbox. */
+export interface ErasureJson {
+  inbox_id: string
+  ended_at: string
+  actor: string
+  erased_at: string
+  copies_gone_by: string
+  event_id: string
+  index: number
+  leaf: string
+  record: string
+  proof: string
 }
 
 export interface Checkpoint {
@@ -152,6 +166,29 @@ export function provesInclusion(
     ;[fn, sn] = [fn >> 1n, sn >> 1n]
   }
   return sn === 0n && hash.equals(root)
+}
+
+/** Whether a proof (C2SP tlog-proof) shows that the log has an entry at that index. Throws if its checkpoint is not signed. */
+export function proves(text: string, index: number, entry: string, verifierKey: string): boolean {
+  const [head = '', ...rest] = text.split('\n\n')
+  const [form, indexLine, ...hashes] = head.split('\n')
+  const checkpoint = verifyCheckpoint(rest.join('\n\n'), verifierKey)
+  const proof = hashes.map((line) => Buffer.from(line, 'base64'))
+  const isOfIndex = form === 'c2sp.org/tlog-proof@v1' && indexLine === `index ${index}`
+  return isOfIndex && provesInclusion({ index, hash: leafHash(entry) }, proof, checkpoint)
+}
+
+/** Returns the facts in the record that a certificate of an erasure cites. Throws unless the log has that record. */
+export function factsOf(
+  { proof, index, leaf, record, event_id, inbox_id }: ErasureJson,
+  verifierKey: string,
+): object {
+  const { id, subject, record_sha256 } = JSON.parse(leaf) as LeafJson
+  if (!proves(proof, index, leaf, verifierKey)) throw new Error('the leaf is not proved')
+  if (id !== event_id || subject !== inbox_id) throw new Error('the leaf is one of another event')
+  if (hash('sha256', record) !== record_sha256) throw new Error('the record is not that of the leaf')
+  const { value } = JSON.parse(record) as { value: string }
+  return JSON.parse(Buffer.from(value, 'base64').toString()) as object
 }
 
 /** The path of a tile, or of a bundle of entries, of a log with so many hashes at its level; null for an empty one. */
