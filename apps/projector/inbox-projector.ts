@@ -108,7 +108,8 @@ export class InboxProjector {
       const { messageId, sealed: raw } = task
       const body = bodies.get(messageId)
       if (body === undefined) throw new Error(`the parser returned no result for ${messageId}`)
-      return { table: messages, key: messageKey(task), parts: { body, raw }, expiresAt }
+      const parts = this.store.log === null ? { body, raw } : { body }
+      return { table: messages, key: messageKey(task), parts, expiresAt }
     })
   }
 

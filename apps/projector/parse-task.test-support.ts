@@ -1,11 +1,5 @@
 import fc from 'fast-check'
-import {
-  bodyContext,
-  packSource,
-  sealMail,
-  unsealJson,
-  makeSecretKey,
-} from '#libs/ports/key-vault/sealing.js'
+import { makeSecretKey, openBody, packSource, sealMail } from '#libs/ports/key-vault/sealing.js'
 import type { ParsedMail } from '#libs/mail/message.js'
 import { mintId } from '#libs/domain/ids/mint.js'
 import { anyEnvelope } from '#test/harness/envelope.js'
@@ -22,7 +16,7 @@ export async function taskOf(
   const sealed = sealMail(key, inboxId, messageId, envelope, await packSource(raw))
   const open = (body: Uint8Array | undefined) => {
     if (body === undefined) throw new Error('the mail has no result')
-    return unsealJson(key, bodyContext(inboxId, messageId), body) as ParsedMail
+    return openBody(key, { id: messageId, inboxId, receivedAt }, { body, raw: sealed }).mail
   }
   return { accountId, inboxId, messageId, receivedAt, key, size: raw.length, sealed, open }
 }

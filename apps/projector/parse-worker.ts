@@ -1,12 +1,11 @@
 import { setPriority } from 'node:os'
 import { parentPort, workerData } from 'node:worker_threads'
 import { mintId } from '#libs/domain/ids/mint.js'
-import type { Envelope, ParsedMail } from '#libs/mail/message.js'
-import { parseHeader, parseMail, parseNothing, propertiesOfCopy } from '#libs/mail/parse.js'
+import type { Envelope, ParsedMail, TextSpans } from '#libs/mail/message.js'
+import { parseHeader, parseNothing, parseWithSpans, propertiesOfCopy } from '#libs/mail/parse.js'
 import {
-  bodyContext,
   packSource,
-  sealJson,
+  sealBody,
   sealMail,
   makeSecretKey,
   SealBrokenError,
@@ -47,7 +46,12 @@ const SAMPLE = [
 const NICENESS = 5
 
 const progress = workerData as ParseProgress
-const recent: { raw: Buffer; mail: ParsedMail }[] = []
+interface Parsed {
+  mail: ParsedMail
+  spans: TextSpans
+}
+
+const recent: ({ raw: Buffer } & Parsed)[] = []
 const forgetting = setTimeout(() => (recent.length = 0), RECENT.forMs).unref()
 await warmUp()
 // Lower the priority only after the warm-up, which the first mail may wait for. On Linux each thread has its own priority.
@@ -89,16 +93,16 @@ function parseAll(requests: readonly ParseRequest[]): void {
 function parseOne({ task, fallback }: ParseRequest): Omit<ParseResult, 'cpuMs'> {
   const { inboxId, messageId, sealed, size } = task
   const key = secretKey(Buffer.from(task.key))
-  let parsed: { mail: ParsedMail; hasFailed: boolean }
+  let parsed: Parsed & { hasFailed: boolean }
   try {
     const { raw, envelope } = unsealMailSync(key, inboxId, messageId, sealed)
     parsed = parse(raw, envelope, fallback)
   } catch (error) {
     // The sealed bytes are damaged: a retry would fail too.
     if (!(error instanceof SealBrokenError)) throw error
-    parsed = { mail: damaged(size), hasFailed: true }
+    parsed = { mail: damaged(size), spans: {}, hasFailed: true }
   }
-  const body = sealJson(key, bodyContext(inboxId, messageId), parsed.mail)
+  const body = sealBody(key, { inboxId, messageId }, parsed)
   // A copy, because posting a view copies the whole buffer behind it.
   return { messageId, body: new Uint8Array(body), hasFailed: parsed.hasFailed }
 }
@@ -112,34 +116,37 @@ function parse(
   raw: Buffer,
   envelope: Envelope,
   fallback: ParseFallback | null,
-): { mail: ParsedMail; hasFailed: boolean } {
+): Parsed & { hasFailed: boolean } {
   if (fallback !== null) {
     const { shows, ...warning } = fallback
     const parsePart = shows === 'header' ? parseHeader : parseNothing
-    return { mail: parsePart(raw, envelope, warning), hasFailed: false }
+    return { mail: parsePart(raw, envelope, warning), spans: {}, hasFailed: false }
   }
   try {
-    return { mail: parseCopy(raw, envelope), hasFailed: false }
+    return { ...parseCopy(raw, envelope), hasFailed: false }
   } catch (error) {
     const warning = { code: 'parse-failed', detail: messageOf(error) } as const
-    return { mail: parseHeader(raw, envelope, warning), hasFailed: true }
+    return { mail: parseHeader(raw, envelope, warning), spans: {}, hasFailed: true }
   }
 }
 
 /** Parses the copies of a small mail to many recipients once. They differ only in their envelopes. */
-function parseCopy(raw: Buffer, envelope: Envelope): ParsedMail {
+function parseCopy(raw: Buffer, envelope: Envelope): Parsed {
   if (raw.length > RECENT.maxBytes) {
     // A large mail may need their memory.
     recent.length = 0
-    return parseMail(raw, envelope)
+    return parseWithSpans(raw, envelope)
   }
   const known = recent.find((other) => other.raw.equals(raw))
-  if (known !== undefined) return { ...known.mail, ...propertiesOfCopy(known.mail, envelope) }
-  const mail = parseMail(raw, envelope)
-  recent.push({ raw, mail })
+  if (known !== undefined) {
+    const mail = { ...known.mail, ...propertiesOfCopy(known.mail, envelope) }
+    return { mail, spans: known.spans }
+  }
+  const parsed = parseWithSpans(raw, envelope)
+  recent.push({ raw, ...parsed })
   forgetting.refresh()
   if (recent.length > RECENT.mails) recent.shift()
-  return mail
+  return parsed
 }
 
 function cpuMs(): number {

@@ -73,9 +73,9 @@ describe('the body of a delivery', () => {
       inboxes: {
         inbox: () => Promise.resolve(inbox === null ? null : { inbox, endOffset: 2 }),
         message: () => Promise.resolve(message === undefined ? null : { message, offset: 1 }),
-        body() {
+        sealedParts() {
           bodyReads += 1
-          return Promise.resolve(sealed)
+          return Promise.resolve({ body: sealed, raw: null })
         },
       },
       vault: { find: () => Promise.resolve({ state: 'known', key }) },

@@ -26,7 +26,7 @@ const REMEMBERED_BYTES = 16 * MIB
 const REMEMBERED_FOR_MS = 60_000
 
 export interface BodyOptions {
-  inboxes: Pick<MailQueries, 'inbox' | 'message' | 'body'>
+  inboxes: Pick<MailQueries, 'inbox' | 'message' | 'sealedParts'>
   vault: Pick<KeyVault, 'find'>
   now: () => Date
   /** Scales the memory for large bodies: above 0, at most 1. */
@@ -99,9 +99,9 @@ export class NotificationBodies {
     if (message === null || key.state === 'unknown') throw notShown(messageId)
     const { receivedAt, size } = message.message
     const write = async () => {
-      const sealed = await inboxes.body({ inboxId, messageId })
-      if (sealed === null) throw notShown(messageId)
-      const opened = openBody(key.key, { id: messageId, inboxId, receivedAt }, sealed)
+      const parts = await inboxes.sealedParts({ inboxId, messageId }, size)
+      if (parts === null) throw notShown(messageId)
+      const opened = openBody(key.key, { id: messageId, inboxId, receivedAt }, parts)
       return Buffer.from(messageBody(time, opened, INBOXES_PATH))
     }
     const bytes = JSON_PER_MAIL * size

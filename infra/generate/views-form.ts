@@ -33,8 +33,8 @@ export function computeViewsForm(): string {
     if (subject === undefined) continue
     hash.update(`${symbol.name} ${describeType(checker, checker.getTypeOfSymbol(subject))}`)
   }
-  const mail = parsed(MAIL).exported.find(({ name }) => name === 'ParsedMail')
-  if (mail === undefined) throw new Error(`${MAIL} has no ParsedMail`)
+  const mail = parsed(MAIL).exported.find(({ name }) => name === 'StoredMail')
+  if (mail === undefined) throw new Error(`${MAIL} has no StoredMail`)
   hash.update(describeType(checker, checker.getDeclaredTypeOfSymbol(mail)))
   // The type of a schema may be printed without the properties in it.
   hash.update(

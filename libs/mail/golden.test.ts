@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto'
 import { readdirSync, readFileSync } from 'node:fs'
 import { anyEnvelope } from '#test/harness/envelope.js'
-import type { ParsedMail } from './message.js'
+import { readMail, writeMail } from './json/message-json.js'
 import { readAttachment } from './mime/mime.js'
-import { parseMail } from './parse.js'
+import { parseWithSpans } from './parse.js'
 
 /** Mails, each with its expected result. The results are written by hand from the RFCs, not recorded. */
 const folder = 'libs/mail/golden'
@@ -20,11 +20,12 @@ test.each(names)('%s', (name) => {
   if (typeof expected !== 'object' || expected === null)
     throw new Error(`${name}.json does not contain an object.`)
 
-  const parsed: ParsedMail = parseMail(raw, anyEnvelope)
+  const { mail: parsed, spans } = parseWithSpans(raw, anyEnvelope)
   expect(parsed).toMatchObject(expected)
   expect(Object.keys(expected).filter((key) => !(key in parsed))).toEqual([])
   expect(parsed).toMatchObject({ size: raw.length, sha256: digest(raw), envelope: anyEnvelope })
   expect(JSON.stringify(parsed).isWellFormed()).toBe(true)
+  expect(readMail(writeMail(parsed, spans), () => raw)).toEqual(parsed)
   for (const meta of parsed.attachments) {
     const read = readAttachment(raw, meta.index)
     expect(read?.meta).toEqual(meta)

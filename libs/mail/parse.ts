@@ -5,9 +5,9 @@ import { findLinks } from './links/links.js'
 import { readHtml } from './links/visible-text.js'
 import { cutToJsonBytes, DEFAULT_MAIL_LIMITS, type MailLimits } from './limits.js'
 import { tagOf } from './mailbox.js'
-import type { Envelope, ParsedMail, Warning } from './message.js'
+import type { Envelope, ParsedMail, TextSpans, Warning } from './message.js'
 import { readDate } from './mime/date.js'
-import { readMime } from './mime/mime.js'
+import { readMime, textAt, type ShownText } from './mime/mime.js'
 import { firstValue } from './mime/part-header.js'
 import { scanHeader } from './mime/parts.js'
 
@@ -20,6 +20,15 @@ export function parseMail(
   envelope: Envelope,
   limits: MailLimits = DEFAULT_MAIL_LIMITS,
 ): ParsedMail {
+  return parseWithSpans(raw, envelope, limits).mail
+}
+
+/** As `parseMail`, with the places of its texts. */
+export function parseWithSpans(
+  raw: Buffer,
+  envelope: Envelope,
+  limits: MailLimits = DEFAULT_MAIL_LIMITS,
+): { mail: ParsedMail; spans: TextSpans } {
   const { texts, htmls, ...mime } = readMime(raw, limits)
   const warnings = [...mime.warnings]
   const subject = firstValue(mime.headers, 'subject')
@@ -31,7 +40,7 @@ export function parseMail(
     const detail = `Only the first ${limits.maxLinks} links are listed, none longer than ${MAX_HREF_LENGTH} characters.`
     warnings.push({ code: 'too-many-links', detail })
   }
-  return {
+  const mail = {
     ...mime,
     subject,
     ...propertiesOfCopy(mime, envelope),
@@ -45,6 +54,18 @@ export function parseMail(
     sha256: hash('sha256', raw),
     warnings,
   }
+  return { mail, spans: { ...spanOf('text', raw, texts, text), ...spanOf('html', raw, htmls, html) } }
+}
+
+/** The span of a text that is the only one of its type, unless the source does not have the whole text there. */
+function spanOf(
+  name: keyof TextSpans,
+  raw: Buffer,
+  [first, ...others]: readonly ShownText[],
+  text: string | null,
+): TextSpans {
+  const isThere = first !== undefined && others.length === 0 && textAt(raw, first.span) === text
+  return isThere ? { [name]: first.span } : {}
 }
 
 /** What differs between the copies of a mail to several recipients. */
@@ -63,13 +84,16 @@ export function propertiesOfCopy(
  * that contains one (RFC 7493, section 2.1).
  */
 function joinParts(
-  parts: string[],
+  parts: readonly ShownText[],
   maxBytes: number,
   code: 'text-truncated' | 'html-truncated',
   warnings: Warning[],
 ): string | null {
   if (parts.length === 0) return null
-  const whole = parts.join('\n').toWellFormed()
+  const whole = parts
+    .map(({ text }) => text)
+    .join('\n')
+    .toWellFormed()
   const kept = cutToJsonBytes(whole, maxBytes)
   if (kept.length < whole.length)
     warnings.push({ code, detail: `Only the first ${maxBytes} bytes, counted as JSON, are kept.` })

@@ -3,7 +3,8 @@ import { createHash } from 'node:crypto'
 import { readAttachment } from '#libs/mail/mime/mime.js'
 import { DEFAULT_MAIL_LIMITS, type MailLimits } from '#libs/mail/limits.js'
 import type { ParsedMail } from '#libs/mail/message.js'
-import { parseMail } from '#libs/mail/parse.js'
+import { readMail, writeMail } from '#libs/mail/json/message-json.js'
+import { parseMail, parseWithSpans } from '#libs/mail/parse.js'
 import { anyEnvelope } from '#test/harness/envelope.js'
 
 /** Maximum CPU time of parsing: a constant for compilation and garbage collection, and a part per byte. */
@@ -20,13 +21,19 @@ const READ_ATTACHMENTS = 4
 export function checkMail(raw: Buffer, limits: MailLimits = DEFAULT_MAIL_LIMITS): void {
   const before = Buffer.from(raw)
   const started = process.threadCpuUsage()
-  const mail = parseMail(raw, anyEnvelope, limits)
+  const { mail, spans } = parseWithSpans(raw, anyEnvelope, limits)
   const { user, system } = process.threadCpuUsage(started)
   const ms = (user + system) / 1_000
   assert.ok(ms <= FREE_MS + raw.length * MS_PER_BYTE, `${raw.length} bytes took ${ms.toFixed(0)} ms`)
   assert.ok(raw.equals(before), 'the source was changed')
   const again = parseMail(raw, anyEnvelope, limits)
   assert.equal(JSON.stringify(again), JSON.stringify(mail), 'read in two ways')
+
+  assert.deepEqual(
+    readMail(writeMail(mail, spans), () => raw),
+    mail,
+    'stored in another way',
+  )
 
   checkValues(mail, limits)
   assert.equal(mail.size, raw.length)

@@ -84,11 +84,11 @@ export class MessageReader {
   private async openNow(
     key: SecretKey,
     inboxId: InboxId,
-    { id, receivedAt }: PresentMessage,
+    { id, receivedAt, size }: PresentMessage,
   ): Promise<OpenedMessage | null> {
-    const body = await this.views.inboxes.body({ inboxId, messageId: id })
-    if (body === null) return null
-    const opened = openBody(key, { id, inboxId, receivedAt }, body)
+    const parts = await this.views.inboxes.sealedParts({ inboxId, messageId: id }, size)
+    if (parts === null) return null
+    const opened = openBody(key, { id, inboxId, receivedAt }, parts)
     this.mail.add(opened, MEMORY_FACTOR * opened.bytes)
     return opened
   }

@@ -57,7 +57,7 @@ export async function openEmbeddedEngine({ settings, now, onError }: EngineOptio
     )
     const { store, queries, ...views } = await openOrReplace(
       VIEWS_FILE,
-      (file) => openLmdbReadModel(file, PARTITIONS),
+      (file) => openLmdbReadModel(file, PARTITIONS, { log }),
       ['opening the views', 'rebuilding them from the log'],
     )
     const keyUseStore = await openOrReplace(KEY_USE_FILE, openLmdbKeyUse, [

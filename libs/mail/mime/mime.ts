@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto'
 import { DEFAULT_MAIL_LIMITS, type MailLimits } from '../limits.js'
-import type { Attachment, Mailbox, ParsedMail, Warning } from '../message.js'
+import type { Attachment, Mailbox, ParsedMail, TextSpan, Warning } from '../message.js'
 import { readMailboxes } from './addresses.js'
 import { charsetName } from './charset-names.js'
 import { decodeText } from './charset.js'
@@ -14,11 +14,17 @@ import { decodeBase64, decodeQuotedPrintable, replaceEach } from './transfer-enc
 
 type MimeFields = 'headers' | 'from' | 'to' | 'cc' | 'replyTo' | 'attachments' | 'warnings'
 
+/** A text of a mail, and where it is in the source if that is UTF-8. */
+export interface ShownText {
+  text: string
+  span: TextSpan
+}
+
 export interface MimeContent extends Pick<ParsedMail, MimeFields> {
   /** The texts that are shown as text/plain, in order. */
-  texts: string[]
+  texts: ShownText[]
   /** The texts that are shown as text/html, in order. */
-  htmls: string[]
+  htmls: ShownText[]
 }
 
 /** Reads everything except links and codes. */
@@ -35,11 +41,14 @@ export function readMime(raw: Buffer, limits: MailLimits): MimeContent {
     const detail = `${attached.length - maxAttachments} more attachments were left out.`
     warnings.push({ code: 'too-many-attachments', detail })
   }
-  const texts: string[] = []
-  const htmls: string[] = []
+  const texts: ShownText[] = []
+  const htmls: ShownText[] = []
   for (const part of shown) {
     const text = bodyText(part, warnings)
-    if (text !== '') (part.header.shownAs === 'text/html' ? htmls : texts).push(text)
+    if (text === '') continue
+    const from = part.body.byteOffset - raw.byteOffset
+    const span = { from, to: from + part.body.length, encoding: part.header.encoding }
+    ;(part.header.shownAs === 'text/html' ? htmls : texts).push({ text, span })
   }
   const { fields } = header
   const mailboxesOf = (addressFields: Field[]) => {
@@ -140,6 +149,12 @@ const IDENTITY_ENCODINGS = new Set(['', '7bit', '8bit', 'binary', '7-bit', '8-bi
 const META_BYTES = 4_096
 const META_CHARSET = /<meta\b[^>]{0,500}?\bcharset\s{0,10}=\s{0,10}["']?\s{0,10}([^\s"'/>;]{1,40})/i
 
+/** The text in UTF-8 that a source has at a span, with LF as line breaks. */
+export function textAt(raw: Buffer, { from, to, encoding }: TextSpan): string {
+  const bytes = decoded(raw.subarray(from, to), encoding) ?? raw.subarray(from, to)
+  return replaceEach(bytes.toString(), '\r\n', '\n')
+}
+
 /** The text of a part that is shown, with LF as line breaks; adds to the warnings. */
 function bodyText(part: Part, warnings: Warning[]): string {
   const { header } = part
@@ -159,14 +174,20 @@ function bodyText(part: Part, warnings: Warning[]): string {
  * without decoding. (RFC 2045, section 6.4, would hide such text from the reader.)
  */
 function decodedBody({ header: { encoding, type }, body }: Part, warnings: Warning[]): Buffer {
-  if (encoding === 'quoted-printable') return decodeQuotedPrintable(body)
-  if (encoding === 'base64') return decodeBase64(body)
+  const bytes = decoded(body, encoding)
+  if (bytes !== null) return bytes
   if (!IDENTITY_ENCODINGS.has(encoding) && !type.startsWith('multipart/')) {
     const name = encoding.slice(0, 40).toWellFormed()
     const detail = `The transfer encoding "${name}" is unknown; a part is returned without decoding.`
     warnings.push({ code: 'unknown-encoding', detail })
   }
   return body
+}
+
+/** Null for an encoding that changes nothing, or is unknown. */
+function decoded(body: Buffer, encoding: string): Buffer | null {
+  if (encoding === 'quoted-printable') return decodeQuotedPrintable(body)
+  return encoding === 'base64' ? decodeBase64(body) : null
 }
 
 function declaredCharset({ header }: Part, decode: () => Buffer): string | null {

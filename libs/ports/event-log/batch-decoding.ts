@@ -36,7 +36,7 @@ interface BatchCodec<Event, Recording> {
 const MAX_REASON_CHARS = 500
 const WRONG_KEY_REASON = 'its key or partition is not the one of its event'
 
-/** Consumers in the same process may receive the same records: the first one decodes them for all. */
+/** Those who read the same records in a process share the objects: the first one decodes them for all. */
 const decodedRecords = new WeakMap<StoredRecord, unknown>()
 
 /**
@@ -53,11 +53,7 @@ export function decodeBatch<Event, Recording extends { event: Event } = Recorded
   const undecodable: DecodedBatch<Event, Recording>['undecodable'] = []
   for (const record of batch.records) {
     const { offset } = record
-    let decoded = decodedRecords.get(record) as Decoded<Event, Recording> | undefined
-    if (decoded === undefined) {
-      decoded = decodeAndCheckKey(codec, record, batch.partition, partitions)
-      decodedRecords.set(record, decoded)
-    }
+    const decoded = decodeOnce(codec, record, batch.partition, partitions)
     if (decoded.kind === 'newer') {
       if (offset === batch.from) throw new NewerSchemaError(batch, offset, decoded.type, decoded.version)
       return { events, undecodable, next: offset, outcome: { seekTo: offset } }
@@ -66,6 +62,23 @@ export function decodeBatch<Event, Recording extends { event: Event } = Recorded
     else undecodable.push({ record, reason: decoded.reason })
   }
   return { events, undecodable, next: batch.next, outcome: 'done' }
+}
+
+/**
+ * Decodes a record, unless that was done before. One whose key or partition is not that of its event is undecodable.
+ * `codec` is that of the record's topic.
+ */
+export function decodeOnce<Event, Recording extends { event: Event } = Recorded<Event>>(
+  codec: BatchCodec<Event, Recording>,
+  record: StoredRecord,
+  partition: number,
+  partitions: number,
+): Decoded<Event, Recording> {
+  const known = decodedRecords.get(record) as Decoded<Event, Recording> | undefined
+  if (known !== undefined) return known
+  const decoded = decodeAndCheckKey(codec, record, partition, partitions)
+  decodedRecords.set(record, decoded)
+  return decoded
 }
 
 function decodeAndCheckKey<Event, Recording extends { event: Event }>(

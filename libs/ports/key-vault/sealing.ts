@@ -10,8 +10,8 @@ import {
 import { promisify } from 'node:util'
 import { constants, zstdCompress, zstdCompressSync, zstdDecompress, zstdDecompressSync } from 'node:zlib'
 import type { DeliveryId, InboxId, MessageId } from '#libs/domain/ids/typeid.js'
-import type { Envelope } from '#libs/mail/message.js'
-import { readMail, type OpenedMessage } from '#libs/mail/json/message-json.js'
+import type { Envelope, ParsedMail, TextSpans } from '#libs/mail/message.js'
+import { readMail, writeMail, type OpenedMessage } from '#libs/mail/json/message-json.js'
 import { NamedError } from '#libs/runtime/errors.js'
 
 /*
@@ -179,14 +179,38 @@ export function unsealJson(key: SecretKey, context: string, sealed: Uint8Array):
   return JSON.parse(unpackSync(unseal(key, context, sealed)).toString())
 }
 
-/** Opens the parsed mail of a message. Throws SealBrokenError if the bytes were not sealed for this message, and as `readMail`. */
+/** Seals a parsed mail. */
+export function sealBody(
+  key: SecretKey,
+  { inboxId, messageId }: { inboxId: InboxId; messageId: MessageId },
+  { mail, spans }: { mail: ParsedMail; spans: TextSpans },
+): Buffer {
+  return seal(key, bodyContext(inboxId, messageId), packSync(Buffer.from(writeMail(mail, spans))))
+}
+
+/** The sealed parsed mail of a message, and the sealed source, which may be null unless `needsSource`. */
+export interface SealedParts {
+  body: Uint8Array
+  raw: Uint8Array | null
+}
+
+/**
+ * Opens the parsed mail of a message. Throws SealBrokenError if the bytes were not sealed for this message, and as `readMail`.
+ */
 export function openBody(
   key: SecretKey,
   { id, inboxId, receivedAt }: Pick<OpenedMessage, 'id' | 'inboxId' | 'receivedAt'>,
-  sealed: Uint8Array,
+  { body, raw }: SealedParts,
 ): OpenedMessage {
-  const json = unpackSync(unseal(key, bodyContext(inboxId, id), sealed))
-  return { id, inboxId, receivedAt, mail: readMail(json.toString()), bytes: json.length }
+  const json = unpackSync(unseal(key, bodyContext(inboxId, id), body))
+  let bytes = json.length
+  const mail = readMail(json.toString(), () => {
+    if (raw === null) throw new TypeError('the mail is stored without its texts')
+    const source = unsealMailSync(key, inboxId, id, raw).raw
+    bytes += source.length
+    return source
+  })
+  return { id, inboxId, receivedAt, mail, bytes }
 }
 
 /**

@@ -2,7 +2,12 @@ import { dayOf, type MailQuota, type QuotaScope } from '#libs/domain/account/quo
 import { brand, type AccountId, type InboxId, type MessageId } from '#libs/domain/ids/typeid.js'
 import type { Address } from '#libs/domain/inbox/events.js'
 import type { Inbox } from '#libs/domain/inbox/inbox.js'
+import { needsSource } from '#libs/mail/json/message-json.js'
+import { decodeOnce } from '#libs/ports/event-log/batch-decoding.js'
+import { inboxEventCodec } from '#libs/ports/event-log/cloud-event.js'
+import type { LogReader } from '#libs/ports/event-log/event-log.js'
 import { partitionOf } from '#libs/ports/event-log/topics.js'
+import type { SealedParts } from '#libs/ports/key-vault/sealing.js'
 import type { ActivityEntry } from './activity.js'
 import { EXPIRY_LEASE_MS, listed, listInboxes, type InboxListQuery } from './inbox-lists.js'
 import { pageOfRows, rowOf, type OffsetQuery } from './lists.js'
@@ -57,6 +62,8 @@ export interface LabelCountQuery extends LabelQuery {
   limit: number
 }
 
+type Part = 'body' | 'raw'
+
 /** Attempts to lease inboxes if other processes lease the same ones first. */
 const MAX_ATTEMPTS = 10
 
@@ -78,13 +85,35 @@ export function inboxViews(store: ViewStore) {
   const message = (key: MessageKey): Promise<MessageRow | null> =>
     rowOf(store, tables.messages, tables.messageKey(key))
 
-  /** Contents are stored before the row of their message, and may be left over after it. */
-  async function content(key: MessageKey, part: 'body' | 'raw'): Promise<Uint8Array | null> {
-    const [row, bytes] = await Promise.all([
+  /**
+   * Contents of a message, or null for a part that is not wanted. Contents are stored before the row of their message, and
+   * may be left over after it.
+   */
+  async function contents(
+    key: MessageKey,
+    wanted: { body: boolean; raw: boolean },
+  ): Promise<Record<Part, Uint8Array | null>> {
+    const { log } = store
+    const stored = (part: Part) => store.content(tables.messages, tables.messageKey(key), part)
+    const [row, body, raw] = await Promise.all([
       message(key),
-      store.content(tables.messages, tables.messageKey(key), part),
+      wanted.body ? stored('body') : null,
+      wanted.raw && log === null ? stored('raw') : null,
     ])
-    return row?.message.state === 'present' ? bytes : null
+    if (row?.message.state !== 'present') return { body: null, raw: null }
+    if (!wanted.raw || log === null) return { body, raw }
+    return { body, raw: await sealedMailAt(log, partitionOfInbox(key.inboxId), row.offset) }
+  }
+
+  /** The sealed bytes of the MessageReceived at an offset; empty if the record is damaged. */
+  async function sealedMailAt(log: LogReader, partition: number, offset: number): Promise<Uint8Array> {
+    const range = { topic: tables.messages.topic, partition, first: offset, end: offset + 1 }
+    for await (const [record] of log.read(range)) {
+      const decoded = record && decodeOnce(inboxEventCodec, record, partition, store.partitions)
+      if (decoded?.kind !== 'event' || decoded.recorded.event.type !== 'MessageReceived') continue
+      return decoded.recorded.event.sealed
+    }
+    return new Uint8Array(0)
   }
 
   /**
@@ -131,11 +160,15 @@ export function inboxViews(store: ViewStore) {
       return rows.filter((row) => row.message.state === 'present')
     },
 
-    /** The sealed parsed mail. */
-    body: (key: MessageKey) => content(key, 'body'),
-
     /** The sealed envelope and source. */
-    raw: (key: MessageKey) => content(key, 'raw'),
+    raw: async (key: MessageKey) => (await contents(key, { body: false, raw: true })).raw,
+
+    /** What `openBody` opens, of a message whose source has that size; null if there is no message. */
+    async sealedParts(key: MessageKey, size: number): Promise<SealedParts | null> {
+      const hasRaw = needsSource(size)
+      const { body, raw } = await contents(key, { body: true, raw: hasRaw })
+      return body === null || (hasRaw && raw === null) ? null : { body, raw }
+    },
 
     /**
      * The messages of an environment's active inboxes in one partition, without deleted ones and those of protected

@@ -79,7 +79,7 @@ export function describeMessageQueries(current: () => ReadModelHarness): void {
     expect(await queries.message(key)).toMatchObject({
       message: { state: 'deleted', id: messageId(3), deletedAt: minute(2) },
     })
-    expect([await queries.body(key), await queries.raw(key)]).toEqual([null, null])
+    expect([await queries.sealedParts(key, 1), await queries.raw(key)]).toEqual([null, null])
     expect((await queries.inbox(id))?.inbox.messageCount).toBe(3)
     expect(await queries.raw({ inboxId: id, messageId: messageId(4) })).not.toBeNull()
   })
@@ -100,7 +100,7 @@ export function describeMessageQueries(current: () => ReadModelHarness): void {
       expect(await listed()).toEqual([])
       for (const number of [1, 2, 3, 4]) {
         const key = { inboxId: id, messageId: messageId(number) }
-        const left = await Promise.all([queries.message(key), queries.body(key), queries.raw(key)])
+        const left = await Promise.all([queries.message(key), queries.sealedParts(key, 1), queries.raw(key)])
         expect(left).toEqual([null, null, null])
       }
       expect((await queries.inbox(id))?.inbox).toMatchObject({ messageCount: 4 })

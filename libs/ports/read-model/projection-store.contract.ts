@@ -97,7 +97,7 @@ export function describeProjectionStore(
         isDue: (await queries.leaseDue({ now: minute((leaseMinute += 60)), limit: 10 })).includes(inboxId),
         messages: await queries.listMessages({ inboxId, order: 'asc', from: 0, to: 1_000, limit: 10 }),
         message: await queries.message(key),
-        body: await queries.body(key),
+        body: (await queries.sealedParts(key, 1))?.body ?? null,
         raw: await queries.raw(key),
       }
     }

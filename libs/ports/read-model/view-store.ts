@@ -1,4 +1,4 @@
-import type { LogLayout, Partition, PartitionRange } from '#libs/ports/event-log/event-log.js'
+import type { LogLayout, LogReader, Partition, PartitionRange } from '#libs/ports/event-log/event-log.js'
 import { findRange } from '#libs/ports/event-log/event-log.js'
 import type { ViewedTopic } from '#libs/ports/event-log/topics.js'
 import { UnavailableError } from '#libs/runtime/errors.js'
@@ -180,6 +180,8 @@ export interface Claim {
 export interface ViewStore extends ViewProgress {
   /** The number of partitions of each viewed topic but account-events. */
   readonly partitions: number
+  /** The log, if single records of it can be read fast: contents that it has are not stored then. Otherwise null. */
+  readonly log: LogReader | null
   /**
    * Makes a partition's views ready to follow a log and resolves with the offset to continue from. Views of another log,
    * or of another form, are emptied first and rebuilt from the log's first record. They are catching up until they reach

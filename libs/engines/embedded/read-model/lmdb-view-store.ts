@@ -1,6 +1,6 @@
 import type { RootDatabase } from 'lmdb'
 import { closeLmdbFile, commit, openLmdbStore } from '#libs/engines/embedded/lmdb-file/lmdb-file.js'
-import type { Partition } from '#libs/ports/event-log/event-log.js'
+import type { LogReader, Partition } from '#libs/ports/event-log/event-log.js'
 import { partitionOf } from '#libs/ports/event-log/topics.js'
 import { type ReadModel, readModel } from '#libs/ports/read-model/queries.js'
 import {
@@ -35,7 +35,7 @@ export interface LmdbReadModel extends ReadModel {
 export function openLmdbReadModel(
   path: string,
   partitions: number,
-  { keepsForm = false } = {},
+  { keepsForm = false, log = null }: { keepsForm?: boolean; log?: LogReader | null } = {},
 ): Promise<LmdbReadModel> {
   // `maxDbs` is for the databases of two forms.
   const file = { path, syncMode: 'after-visible', maxDbs: 80, isDerived: true } as const
@@ -44,7 +44,7 @@ export function openLmdbReadModel(
       throw new Error(`${path} has the views of another version of Mayfly`)
     }
     // In one transaction: a new file would be written once for each table.
-    const store = root.transactionSync(() => lmdbViewStore(root, partitions))
+    const store = root.transactionSync(() => lmdbViewStore(root, partitions, log))
     return { ...readModel(store), close: () => closeLmdbFile(root) }
   })
 }
@@ -56,13 +56,18 @@ export function openLmdbReadModel(
  *
  * Empties the file if it has views of another form. Must be called in a transaction.
  */
-function lmdbViewStore(root: RootDatabase<unknown, string>, partitions: number): ViewStore {
+function lmdbViewStore(
+  root: RootDatabase<unknown, string>,
+  partitions: number,
+  log: LogReader | null,
+): ViewStore {
   const leases = new LmdbLeases()
   const tables = new LmdbTables(root, VIEWS_FORM, (queue, key) => leases.forget(queue, key))
   const everyPartition = Array.from({ length: partitions }, (_, partition) => partition)
 
   return {
     partitions,
+    log,
 
     progress: (partition) => Promise.resolve(progressOf(partition)),
 

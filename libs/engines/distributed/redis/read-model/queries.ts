@@ -24,7 +24,8 @@ import { boundsOf, entryOf, groupPrefix, memberOf, type ViewKeys } from './keys.
 const MAX_AT_ONCE = 500
 const OWNERS_PER_PAGE = 500
 
-type Queries = Omit<ViewStore, 'partitions' | 'progress' | 'begin' | 'apply' | 'write' | 'keysOf' | 'lookup'>
+type Written = 'begin' | 'apply' | 'write'
+type Queries = Omit<ViewStore, 'partitions' | 'log' | 'progress' | 'keysOf' | 'lookup' | Written>
 
 /** Reads and claims rows and entries of the views. `bulk` is used for contents. */
 export function redisQueries(client: RedisClient, bulk: RedisClient, keys: ViewKeys): Queries {

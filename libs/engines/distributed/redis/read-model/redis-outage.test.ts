@@ -69,7 +69,7 @@ describeWith('redis-server')('views in an unavailable Redis', () => {
       listExpired: queries.listInboxes({ ...list, state: 'expired', now: minute(1) }),
       message: queries.message(key),
       listMessages: queries.listMessages({ inboxId: id, order: 'asc', from: 0, to: 9, limit: 10 }),
-      body: queries.body(key),
+      sealedParts: queries.sealedParts(key, 1),
       raw: queries.raw(key),
       keyByHash: accounts.keyByHash('a'.repeat(64)),
       account: accounts.account(accountId),

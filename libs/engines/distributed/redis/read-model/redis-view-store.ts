@@ -52,6 +52,7 @@ export function redisViewStore({ client, bulk, prefix, partitions }: RedisViewSt
 
   return {
     partitions,
+    log: null,
 
     async progress({ topic, partition }) {
       const progressKey = keys.progress({ topic, partition })
