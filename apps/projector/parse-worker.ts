@@ -1,8 +1,15 @@
 import { setPriority } from 'node:os'
 import { parentPort, workerData } from 'node:worker_threads'
 import { mintId } from '#libs/domain/ids/mint.js'
-import type { Envelope, ParsedMail, TextSpans } from '#libs/mail/message.js'
-import { parseHeader, parseNothing, parseWithSpans, propertiesOfCopy } from '#libs/mail/parse.js'
+import type { Envelope, ParsedMail } from '#libs/mail/message.js'
+import {
+  parseHeader,
+  parseNothing,
+  parseWithSpans,
+  propertiesOfCopy,
+  type MailWithSpans,
+} from '#libs/mail/parse.js'
+import { SEAL_BROKEN } from '#libs/mail/stored-mail.js'
 import {
   packSource,
   sealBody,
@@ -46,12 +53,7 @@ const SAMPLE = [
 const NICENESS = 5
 
 const progress = workerData as ParseProgress
-interface Parsed {
-  mail: ParsedMail
-  spans: TextSpans
-}
-
-const recent: ({ raw: Buffer } & Parsed)[] = []
+const recent: ({ raw: Buffer } & MailWithSpans)[] = []
 const forgetting = setTimeout(() => (recent.length = 0), RECENT.forMs).unref()
 await warmUp()
 // Lower the priority only after the warm-up, which the first mail may wait for. On Linux each thread has its own priority.
@@ -93,7 +95,7 @@ function parseAll(requests: readonly ParseRequest[]): void {
 function parseOne({ task, fallback }: ParseRequest): Omit<ParseResult, 'cpuMs'> {
   const { inboxId, messageId, sealed, size } = task
   const key = secretKey(Buffer.from(task.key))
-  let parsed: Parsed & { hasFailed: boolean }
+  let parsed: MailWithSpans & { hasFailed: boolean }
   try {
     const { raw, envelope } = unsealMailSync(key, inboxId, messageId, sealed)
     parsed = parse(raw, envelope, fallback)
@@ -108,15 +110,14 @@ function parseOne({ task, fallback }: ParseRequest): Omit<ParseResult, 'cpuMs'> 
 }
 
 function damaged(size: number): ParsedMail {
-  const detail = 'the stored mail is damaged and cannot be opened'
-  return { ...parseNothing(Buffer.alloc(0), NO_ENVELOPE, { code: 'seal-broken', detail }), size }
+  return { ...parseNothing(Buffer.alloc(0), NO_ENVELOPE, SEAL_BROKEN), size }
 }
 
 function parse(
   raw: Buffer,
   envelope: Envelope,
   fallback: ParseFallback | null,
-): Parsed & { hasFailed: boolean } {
+): MailWithSpans & { hasFailed: boolean } {
   if (fallback !== null) {
     const { shows, ...warning } = fallback
     const parsePart = shows === 'header' ? parseHeader : parseNothing
@@ -131,7 +132,7 @@ function parse(
 }
 
 /** Parses the copies of a small mail to many recipients once. They differ only in their envelopes. */
-function parseCopy(raw: Buffer, envelope: Envelope): Parsed {
+function parseCopy(raw: Buffer, envelope: Envelope): MailWithSpans {
   if (raw.length > RECENT.maxBytes) {
     // A large mail may need their memory.
     recent.length = 0

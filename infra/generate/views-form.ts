@@ -1,13 +1,14 @@
 import { createHash } from 'node:crypto'
 import ts from 'typescript'
+import { MAX_SPANNED_BYTES } from '#libs/mail/stored-mail.js'
 import { MESSAGE_SCHEMAS } from '#libs/mail/json/message-json.js'
 
 const TABLES = 'libs/ports/read-model/tables.ts'
-const MAIL = 'libs/mail/message.ts'
+const MAIL = 'libs/mail/stored-mail.ts'
 
 /**
  * The form of the views as 16 hex digits: a digest of the declarations of tables (without comments and formatting), of the
- * types of all that they store, and of the parsed mail.
+ * types of all that they store, and of the stored mail.
  */
 export function computeViewsForm(): string {
   const config: { config?: { compilerOptions?: unknown } } = ts.readConfigFile('tsconfig.json', (path) =>
@@ -35,7 +36,7 @@ export function computeViewsForm(): string {
   }
   const mail = parsed(MAIL).exported.find(({ name }) => name === 'StoredMail')
   if (mail === undefined) throw new Error(`${MAIL} has no StoredMail`)
-  hash.update(describeType(checker, checker.getDeclaredTypeOfSymbol(mail)))
+  hash.update(describeType(checker, checker.getDeclaredTypeOfSymbol(mail)) + String(MAX_SPANNED_BYTES))
   // The type of a schema may be printed without the properties in it.
   hash.update(
     JSON.stringify(MESSAGE_SCHEMAS, (name, value: unknown) => (name === 'description' ? '' : value)),

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { readdirSync, readFileSync } from 'node:fs'
 import { anyEnvelope } from '#test/harness/envelope.js'
-import { readMail, writeMail } from './json/message-json.js'
+import { readMail, writeMail } from './stored-mail.js'
 import { readAttachment } from './mime/mime.js'
 import { parseWithSpans } from './parse.js'
 
@@ -25,7 +25,7 @@ test.each(names)('%s', (name) => {
   expect(Object.keys(expected).filter((key) => !(key in parsed))).toEqual([])
   expect(parsed).toMatchObject({ size: raw.length, sha256: digest(raw), envelope: anyEnvelope })
   expect(JSON.stringify(parsed).isWellFormed()).toBe(true)
-  expect(readMail(writeMail(parsed, spans), () => raw)).toEqual(parsed)
+  expect(readMail(writeMail(parsed, spans), () => raw).mail).toEqual(parsed)
   for (const meta of parsed.attachments) {
     const read = readAttachment(raw, meta.index)
     expect(read?.meta).toEqual(meta)

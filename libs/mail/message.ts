@@ -248,24 +248,6 @@ export interface ParsedMail extends Omit<Message, MessageOnly | InEnvelope> {
   envelope: Envelope
 }
 
-/** Where a source has a text in UTF-8. */
-export interface TextSpan {
-  from: number
-  to: number
-  /** The transfer encoding. */
-  encoding: string
-}
-
-/** Where the source has the texts of a mail. Of a text that is not there as a whole, nothing. */
-export type TextSpans = Partial<Record<'text' | 'html', TextSpan>>
-
-/** A parsed mail as it is stored: without the texts that its source has. */
-export interface StoredMail extends Omit<ParsedMail, keyof TextSpans> {
-  text?: ParsedMail['text'] | undefined
-  html?: ParsedMail['html'] | undefined
-  spans?: TextSpans
-}
-
 /** The mail in examples and in the samples that webhooks send. */
 export const EXAMPLE_MAIL: ParsedMail = {
   subject: 'Your code is 493201',

@@ -5,11 +5,12 @@ import { findLinks } from './links/links.js'
 import { readHtml } from './links/visible-text.js'
 import { cutToJsonBytes, DEFAULT_MAIL_LIMITS, type MailLimits } from './limits.js'
 import { tagOf } from './mailbox.js'
-import type { Envelope, ParsedMail, TextSpans, Warning } from './message.js'
+import type { Envelope, ParsedMail, Warning } from './message.js'
 import { readDate } from './mime/date.js'
-import { readMime, textAt, type ShownText } from './mime/mime.js'
+import { readMime, textAt, type ShownText, type TextSpan } from './mime/mime.js'
 import { firstValue } from './mime/part-header.js'
 import { scanHeader } from './mime/parts.js'
+import { needsSource, type TextSpans } from './stored-mail.js'
 
 /**
  * Parses a mail. Returns everything that could be read, with a warning for each thing that could not. Does not limit
@@ -23,12 +24,18 @@ export function parseMail(
   return parseWithSpans(raw, envelope, limits).mail
 }
 
-/** As `parseMail`, with the places of its texts. */
+/** A parsed mail, and where its source has its texts. */
+export interface MailWithSpans {
+  mail: ParsedMail
+  spans: TextSpans
+}
+
+/** As `parseMail`, with the spans of its texts, to store it. */
 export function parseWithSpans(
   raw: Buffer,
   envelope: Envelope,
   limits: MailLimits = DEFAULT_MAIL_LIMITS,
-): { mail: ParsedMail; spans: TextSpans } {
+): MailWithSpans {
   const { texts, htmls, ...mime } = readMime(raw, limits)
   const warnings = [...mime.warnings]
   const subject = firstValue(mime.headers, 'subject')
@@ -57,15 +64,27 @@ export function parseWithSpans(
   return { mail, spans: { ...spanOf('text', raw, texts, text), ...spanOf('html', raw, htmls, html) } }
 }
 
-/** The span of a text that is the only one of its type, unless the source does not have the whole text there. */
+/** The span of a text in a small source, if it is the only text of its type and the source has the whole of it there. */
 function spanOf(
   name: keyof TextSpans,
   raw: Buffer,
   [first, ...others]: readonly ShownText[],
   text: string | null,
 ): TextSpans {
-  const isThere = first !== undefined && others.length === 0 && textAt(raw, first.span) === text
-  return isThere ? { [name]: first.span } : {}
+  if (first === undefined || others.length > 0 || !needsSource(raw.length)) return {}
+  // Each piece of base64 takes time, and readers of the mail would spend it again.
+  if (first.span.encoding === 'base64' && hasPieces(raw, first.span)) return {}
+  return textAt(raw, first.span) === text ? { [name]: first.span } : {}
+}
+
+const EQUALS = 61
+/** Padding, and line breaks after it. */
+const MAX_END_BYTES = 16
+
+/** Whether base64 may go on after padding. */
+function hasPieces(raw: Buffer, { from, to }: TextSpan): boolean {
+  const padding = raw.subarray(from, to).indexOf(EQUALS)
+  return padding !== -1 && padding < to - from - MAX_END_BYTES
 }
 
 /** What differs between the copies of a mail to several recipients. */

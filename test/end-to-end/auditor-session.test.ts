@@ -104,7 +104,7 @@ async function alterEntryAndHash(folder: string): Promise<void> {
   await writeFile(join(folder, HASHES), hashes)
 }
 
-/** Walks through docs/audit.md, again and again while the system loses what it can lose. */
+/** Walks through docs/audit.md, again after Mayfly was killed, its views were lost, and older backups were restored. */
 describeWith('tessera-fsck', 'cargo')('the session of an auditor', () => {
   let stores: Stores
   let mayfly: Mayfly
@@ -285,13 +285,15 @@ describeWith('tessera-fsck', 'cargo')('the session of an auditor', () => {
 
   it('shows what happened, was signed and was erased', () => session('first'))
 
-  it('is the same after every process was killed', async () => {
+  it('is the same after Mayfly was killed', async () => {
     await restartAfter(async () => {
       for (const store of ['views', 'log'] as const) await backUp(store)
     })
-    const creating = Promise.allSettled(Array.from({ length: 20 }, () => createInbox(auditor())))
+    const creating = Array.from({ length: 20 }, () => createInbox(auditor()))
+    const created = Promise.allSettled(creating)
+    await Promise.any(creating)
     await restartAfter(() => Promise.resolve(), { signal: 'SIGKILL', env: keptElsewhere() })
-    await creating
+    await created
     await session('killed')
   })
 
@@ -306,7 +308,7 @@ describeWith('tessera-fsck', 'cargo')('the session of an auditor', () => {
     await session('restored')
   })
 
-  it('ends if an older log was restored, and goes on without what that lacks if this is on purpose', async () => {
+  it('is refused with an older log, which is signed again without the checkpoint that was kept', async () => {
     await restartAfter(() => restore('log'), { env: keptElsewhere() })
     for (const reason of ['the one that was kept has', 'leaves have the root']) {
       await until('the refusal', async () => {

@@ -1,10 +1,11 @@
-import { rm, writeFile } from 'node:fs/promises'
+import { cp, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { call, createInbox, type InboxJson } from '#test/harness/client.js'
 import { startMayfly, type Mayfly } from '#test/harness/mayfly.js'
 import { makeFolder, startWithClock } from '#test/harness/mayfly-with-clock.js'
 import { auditLogOf, fileOf, verifyCheckpoint, type AuditLogJson } from '#test/harness/transparency-log.js'
+import { messageOf } from '#libs/runtime/errors.js'
 import { expectProblem } from '#test/harness/problem.js'
 import { until } from '#test/harness/until.js'
 import { Auditor, digestsOf } from './auditor.js'
@@ -70,14 +71,69 @@ describe('the audit log, killed at random moments', () => {
   )
 })
 
-describe('a file of checkpoints that were kept elsewhere', () => {
-  it('must have one', async () => {
-    const folder = await makeFolder()
-    const kept = join(folder.path, 'kept-checkpoint')
+describe('an audit log with a checkpoint that was kept elsewhere', () => {
+  let mayfly: Mayfly
+  let kept: string
+
+  beforeAll(async () => {
+    mayfly = await startMayfly()
+    kept = join(mayfly.dataDir, 'kept-checkpoint')
+  })
+  afterAll(() => mayfly.dispose())
+
+  /** The checkpoint, or the problem that is answered instead. */
+  const checkpointOf = (id: string): Promise<string> =>
+    fileOf(mayfly, `${id}/checkpoint`).then(String, (error: unknown) => messageOf(error))
+  const sized = (id: string, least: number) =>
+    until('a checkpoint', async () => {
+      const note = await checkpointOf(id)
+      return Number(note.split('\n')[1]) >= least ? note : null
+    })
+  const restartWith = async (env: Record<string, string>) => {
+    mayfly = await startMayfly({ env, dataDir: mayfly.dataDir, apiKey: mayfly.apiKey })
+    await until('readiness', async () => (await call(mayfly, 'GET', '/readyz')).status === 200)
+  }
+
+  it('is signed while it continues it, and not after an older backup was restored', async () => {
+    const { id } = await auditLogOf(mayfly)
+    await mayfly.end('SIGTERM')
+    const [eventLog, backup] = ['event-log', 'backup'].map((name) => join(mayfly.dataDir, name)) as [
+      string,
+      string,
+    ]
+    await cp(eventLog, backup, { recursive: true })
+    await restartWith({})
+    for (let number = 0; number < 5; number += 1) await createInbox(mayfly)
+    await writeFile(kept, await sized(id, 7))
+    await mayfly.end('SIGTERM')
+    await restartWith({ MAYFLY_AUDIT_LAST_CHECKPOINT: kept })
+    await createInbox(mayfly)
+    await sized(id, 8)
+
+    await mayfly.end('SIGTERM')
+    await rm(join(mayfly.dataDir, 'read-model'), { recursive: true })
+    await rm(eventLog, { recursive: true })
+    await cp(backup, eventLog, { recursive: true })
+    await restartWith({ MAYFLY_AUDIT_LAST_CHECKPOINT: kept })
+    for (const detail of [
+      /It has \d leaves; the one that was kept has \d+\./,
+      /Its first \d+ leaves have the root /,
+    ]) {
+      await until('a refusal', async () => {
+        const answer = await checkpointOf(id)
+        expect(answer).not.toContain('\n\n')
+        return answer.includes('"audit-log-contradicted"') && detail.test(answer) ? true : null
+      })
+      for (let number = 0; number < 12; number += 1) await createInbox(mayfly)
+    }
+  })
+
+  it('does not start with a file without a checkpoint', async () => {
+    await mayfly.end('SIGTERM')
     await writeFile(kept, 'none')
-    const started = startMayfly({ env: { MAYFLY_AUDIT_LAST_CHECKPOINT: kept } })
+    const env = { MAYFLY_AUDIT_LAST_CHECKPOINT: kept }
+    const started = startMayfly({ env, dataDir: mayfly.dataDir, apiKey: mayfly.apiKey })
     await expect(started).rejects.toThrow('has no checkpoint')
-    await folder.remove()
   })
 })
 

@@ -3,10 +3,11 @@ import { startMayfly, type Mayfly } from '#test/harness/mayfly.js'
 import { answerToRcpt } from '#test/harness/smtp.js'
 import { auditLogOf } from '#test/harness/transparency-log.js'
 import { until } from '#test/harness/until.js'
+import { brand } from '#libs/domain/ids/typeid.js'
 import type { LogRecord } from '#libs/ports/event-log/event-log.js'
 import { partitionOf, type TopicName } from '#libs/ports/event-log/topics.js'
 import { untilReady } from './api-snapshot.js'
-import { makeMailRecords, openLog, PARTITIONS } from './stored-log.js'
+import { damageNewestMail, makeMailRecords, openLog, PARTITIONS } from './stored-log.js'
 
 describe('a record of the log', () => {
   let mayfly: Mayfly
@@ -99,6 +100,20 @@ describe('a record of the log', () => {
     expect(metrics.body).toContain('mayfly_dead_letters_total{topic="inbox-events"} 4')
     expect(metrics.body).not.toMatch(/mayfly_dead_letters_total\{topic="audit-leaves"\} [1-9]/)
     expect(mayfly.output().stderr).toContain('ce_environment has more than 1000 characters')
+  })
+
+  it('of a mail that is shown, and damaged later, leaves the rest of the mail, with a warning', async () => {
+    await send(mayfly, inbox.address, mail('long', 'Your code is 493201.\r\n'.repeat(500)))
+    const [whole] = await messagesOf(mayfly, inbox.id, 1)
+    await mayfly.end('SIGTERM')
+    await damageNewestMail(mayfly.dataDir, brand('inb', inbox.id))
+    mayfly = await mayfly.restart()
+    await untilReady(mayfly)
+    const [damaged] = await messagesOf(mayfly, inbox.id, 1)
+    const warnings = [{ code: 'seal-broken', detail: 'the stored mail is damaged and cannot be opened' }]
+    expect(damaged).toEqual({ ...whole, text: null, warnings })
+    const raw = `/v1/inboxes/${inbox.id}/messages/${whole?.id ?? ''}/raw`
+    expect(await call(mayfly, 'GET', raw)).toMatchObject({ status: 200, body: '' })
   })
 
   it('of a newer version stops its partition only, and is reported', async () => {

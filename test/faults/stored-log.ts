@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { readFile } from 'node:fs/promises'
+import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { packSource, sealMail } from '#libs/ports/key-vault/sealing.js'
 import { openLmdbKeyVault, type LmdbKeyVault } from '#libs/engines/embedded/key-vault/lmdb-key-vault.js'
@@ -110,6 +110,17 @@ export async function eventsOf(dataDir: string, inboxId: InboxId): Promise<Inbox
   }
   await log.close()
   return events
+}
+
+/** Changes a byte in the middle of the sealed mail that an inbox received last, in the file of the log. */
+export async function damageNewestMail(dataDir: string, inboxId: InboxId): Promise<void> {
+  const mail = (await eventsOf(dataDir, inboxId)).findLast((event) => event.type === 'MessageReceived')
+  if (mail === undefined) throw new Error(`the log has no mail to ${inboxId}`)
+  const file = await readFile(logPath(dataDir))
+  const at = file.indexOf(mail.sealed.subarray(mail.sealed.length >> 1))
+  if (at === -1) throw new Error('the file does not have the mail in one piece')
+  file.writeUInt8(file.readUInt8(at) ^ 1, at)
+  await writeFile(logPath(dataDir), file)
 }
 
 /** Removes the newest records of each partition, as a crash loses unsynced ones. Returns the number of removed records. */

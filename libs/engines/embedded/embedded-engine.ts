@@ -130,7 +130,7 @@ export async function openForComparison(
   const { log } = opened.use(await openLogForRecovery(folder, now))
   const file = join(resolve(folder), VIEWS_FILE)
   if (!hasContent(file)) throw new DataDirError(`there are no views: ${file} is missing or empty`)
-  const open = () => openLmdbReadModel(file, PARTITIONS, { keepsForm: true })
+  const open = () => openLmdbReadModel(file, PARTITIONS, { log, keepsForm: true })
   const model = opened.adopt(await orDataDirError(open, 'delete it to rebuild them'), (each) => each.close())
   const kept = opened.move()
   return { log, model, [Symbol.asyncDispose]: () => kept.disposeAsync() }

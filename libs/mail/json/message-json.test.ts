@@ -1,13 +1,6 @@
 import { created, messageId, minute } from '#libs/domain/inbox/inbox.test-support.js'
 import { EXAMPLE_MAIL, type ParsedMail } from '../message.js'
-import {
-  EXAMPLE_MESSAGE,
-  messageBody,
-  messageJson,
-  readMail,
-  writeMail,
-  type OpenedMessage,
-} from './message-json.js'
+import { messageBody, messageJson, type OpenedMessage } from './message-json.js'
 
 const BASE_PATH = '/v1/inboxes'
 
@@ -78,21 +71,5 @@ describe('the body of an event', () => {
       const body = messageBody(minute(1), messageWith({ text: long(bytes) }), BASE_PATH)
       expect(body.includes('"truncated"')).toBe(isCut)
     }
-  })
-})
-
-describe('a stored mail', () => {
-  const { mail } = EXAMPLE_MESSAGE
-  const neverRead = () => {
-    throw new Error('it has its texts')
-  }
-
-  it('is read as it was stored', () => {
-    expect(readMail(writeMail(mail, {}), neverRead)).toEqual(mail)
-  })
-
-  it.each(Object.keys(mail))('is not read without %s', (name) => {
-    const text = JSON.stringify({ ...mail, [name]: undefined })
-    expect(() => readMail(text, neverRead)).toThrow(`a stored mail lacks the property ${name}`)
   })
 })

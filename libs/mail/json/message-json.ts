@@ -11,15 +11,7 @@ import type {
   WebhookEventType,
 } from '#libs/domain/webhook/events.js'
 import type { ResourceJson } from '#libs/runtime/resource.js'
-import { textAt } from '../mime/mime.js'
-import {
-  EXAMPLE_MAIL,
-  MESSAGE,
-  type Authentication,
-  type ParsedMail,
-  type StoredMail,
-  type TextSpans,
-} from '../message.js'
+import { EXAMPLE_MAIL, MESSAGE, type Authentication, type ParsedMail } from '../message.js'
 
 /*
  * Messages and events as JSON: the message of the API, and the bodies that streams and webhooks send.
@@ -63,36 +55,6 @@ export function messageJson(
 ): ResourceJson {
   const rawUrl = `${basePath}/${inboxId}/messages/${id}/raw`
   return message.encode({ ...mail, ...inEnvelope(mail), id, inboxId, receivedAt, rawUrl }) as ResourceJson
-}
-
-/** A mail with a larger source is stored with its texts. */
-const MAX_SPANNED_BYTES = 64 * 1024
-
-/** Whether a mail with a source of that size is read with its source. */
-export function needsSource(size: number): boolean {
-  return size <= MAX_SPANNED_BYTES
-}
-
-/** A parsed mail as JSON, without the texts that its source has at these spans. */
-export function writeMail(mail: ParsedMail, spans: TextSpans): string {
-  if (!needsSource(mail.size)) return JSON.stringify(mail)
-  const text = spans.text === undefined ? mail.text : undefined
-  const html = spans.html === undefined ? mail.html : undefined
-  return JSON.stringify({ ...mail, text, html, spans } satisfies StoredMail)
-}
-
-/** Reads what `writeMail` wrote. Calls `source` if a text is there. Throws a TypeError if a property is missing. */
-export function readMail(json: string, source: () => Buffer): ParsedMail {
-  const { spans = {}, ...stored } = JSON.parse(json) as StoredMail
-  const places = Object.entries(spans)
-  const raw = places.length === 0 ? null : source()
-  const mail = {
-    ...stored,
-    ...(raw && Object.fromEntries(places.map(([name, span]) => [name, textAt(raw, span)]))),
-  }
-  for (const name in EXAMPLE_MAIL)
-    if (!(name in mail)) throw new TypeError(`a stored mail lacks the property ${name}`)
-  return mail as ParsedMail
 }
 
 const MAX_BODY_BYTES = 256_000

@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto'
 import { DEFAULT_MAIL_LIMITS, type MailLimits } from '../limits.js'
-import type { Attachment, Mailbox, ParsedMail, TextSpan, Warning } from '../message.js'
+import type { Attachment, Mailbox, ParsedMail, Warning } from '../message.js'
 import { readMailboxes } from './addresses.js'
 import { charsetName } from './charset-names.js'
 import { decodeText } from './charset.js'
@@ -14,7 +14,15 @@ import { decodeBase64, decodeQuotedPrintable, replaceEach } from './transfer-enc
 
 type MimeFields = 'headers' | 'from' | 'to' | 'cc' | 'replyTo' | 'attachments' | 'warnings'
 
-/** A text of a mail, and where it is in the source if that is UTF-8. */
+/** The bytes of a text in a source, from one offset up to, not including, another. */
+export interface TextSpan {
+  from: number
+  to: number
+  /** The transfer encoding; null if it changes nothing, or is unknown. */
+  encoding: 'quoted-printable' | 'base64' | null
+}
+
+/** A text of a mail, and where it is in the source if it is in UTF-8. */
 export interface ShownText {
   text: string
   span: TextSpan
@@ -47,7 +55,7 @@ export function readMime(raw: Buffer, limits: MailLimits): MimeContent {
     const text = bodyText(part, warnings)
     if (text === '') continue
     const from = part.body.byteOffset - raw.byteOffset
-    const span = { from, to: from + part.body.length, encoding: part.header.encoding }
+    const span = { from, to: from + part.body.length, encoding: decodable(part.header.encoding) }
     ;(part.header.shownAs === 'text/html' ? htmls : texts).push({ text, span })
   }
   const { fields } = header
@@ -144,15 +152,25 @@ export function readEmbeddedParts(raw: Buffer): { parts: EmbeddedPart[]; baseUrl
   return { parts, baseUrl: html?.contentLocation ?? html?.baseUrl }
 }
 
-const IDENTITY_ENCODINGS = new Set(['', '7bit', '8bit', 'binary', '7-bit', '8-bit', '7 bit', '8 bit'])
+const KNOWN_ENCODINGS = new Set([
+  '',
+  'quoted-printable',
+  'base64',
+  '7bit',
+  '8bit',
+  'binary',
+  '7-bit',
+  '8-bit',
+  '7 bit',
+  '8 bit',
+])
 /** Bytes of HTML in which a meta element may name the charset. Browsers search 1,024, but mails have longer heads. */
 const META_BYTES = 4_096
 const META_CHARSET = /<meta\b[^>]{0,500}?\bcharset\s{0,10}=\s{0,10}["']?\s{0,10}([^\s"'/>;]{1,40})/i
 
-/** The text in UTF-8 that a source has at a span, with LF as line breaks. */
+/** The text in UTF-8 that a source has at a span, with LF as line breaks. If it changes, so must the form of the views. */
 export function textAt(raw: Buffer, { from, to, encoding }: TextSpan): string {
-  const bytes = decoded(raw.subarray(from, to), encoding) ?? raw.subarray(from, to)
-  return replaceEach(bytes.toString(), '\r\n', '\n')
+  return replaceEach(decoded(raw.subarray(from, to), encoding).toString(), '\r\n', '\n')
 }
 
 /** The text of a part that is shown, with LF as line breaks; adds to the warnings. */
@@ -174,20 +192,21 @@ function bodyText(part: Part, warnings: Warning[]): string {
  * without decoding. (RFC 2045, section 6.4, would hide such text from the reader.)
  */
 function decodedBody({ header: { encoding, type }, body }: Part, warnings: Warning[]): Buffer {
-  const bytes = decoded(body, encoding)
-  if (bytes !== null) return bytes
-  if (!IDENTITY_ENCODINGS.has(encoding) && !type.startsWith('multipart/')) {
+  if (!KNOWN_ENCODINGS.has(encoding) && !type.startsWith('multipart/')) {
     const name = encoding.slice(0, 40).toWellFormed()
     const detail = `The transfer encoding "${name}" is unknown; a part is returned without decoding.`
     warnings.push({ code: 'unknown-encoding', detail })
   }
-  return body
+  return decoded(body, decodable(encoding))
 }
 
-/** Null for an encoding that changes nothing, or is unknown. */
-function decoded(body: Buffer, encoding: string): Buffer | null {
+function decodable(encoding: string): TextSpan['encoding'] {
+  return encoding === 'quoted-printable' || encoding === 'base64' ? encoding : null
+}
+
+function decoded(body: Buffer, encoding: TextSpan['encoding']): Buffer {
   if (encoding === 'quoted-printable') return decodeQuotedPrintable(body)
-  return encoding === 'base64' ? decodeBase64(body) : null
+  return encoding === 'base64' ? decodeBase64(body) : body
 }
 
 function declaredCharset({ header }: Part, decode: () => Buffer): string | null {

@@ -36,7 +36,7 @@ interface BatchCodec<Event, Recording> {
 const MAX_REASON_CHARS = 500
 const WRONG_KEY_REASON = 'its key or partition is not the one of its event'
 
-/** Those who read the same records in a process share the objects: the first one decodes them for all. */
+/** Readers in one process share the objects of the latest records: the first one decodes them for all. */
 const decodedRecords = new WeakMap<StoredRecord, unknown>()
 
 /**

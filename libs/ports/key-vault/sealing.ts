@@ -10,8 +10,10 @@ import {
 import { promisify } from 'node:util'
 import { constants, zstdCompress, zstdCompressSync, zstdDecompress, zstdDecompressSync } from 'node:zlib'
 import type { DeliveryId, InboxId, MessageId } from '#libs/domain/ids/typeid.js'
-import type { Envelope, ParsedMail, TextSpans } from '#libs/mail/message.js'
-import { readMail, writeMail, type OpenedMessage } from '#libs/mail/json/message-json.js'
+import type { Envelope } from '#libs/mail/message.js'
+import type { OpenedMessage } from '#libs/mail/json/message-json.js'
+import type { MailWithSpans } from '#libs/mail/parse.js'
+import { readMail, writeMail } from '#libs/mail/stored-mail.js'
 import { NamedError } from '#libs/runtime/errors.js'
 
 /*
@@ -183,19 +185,20 @@ export function unsealJson(key: SecretKey, context: string, sealed: Uint8Array):
 export function sealBody(
   key: SecretKey,
   { inboxId, messageId }: { inboxId: InboxId; messageId: MessageId },
-  { mail, spans }: { mail: ParsedMail; spans: TextSpans },
+  { mail, spans }: MailWithSpans,
 ): Buffer {
   return seal(key, bodyContext(inboxId, messageId), packSync(Buffer.from(writeMail(mail, spans))))
 }
 
-/** The sealed parsed mail of a message, and the sealed source, which may be null unless `needsSource`. */
+/** The sealed parsed mail of a message, and the sealed source; null if `needsSource` of its size is false. */
 export interface SealedParts {
   body: Uint8Array
   raw: Uint8Array | null
 }
 
 /**
- * Opens the parsed mail of a message. Throws SealBrokenError if the bytes were not sealed for this message, and as `readMail`.
+ * Opens the parsed mail of a message. If the source is damaged, it has no texts that are only there. Throws
+ * SealBrokenError if the body was not sealed for this message, and as `readMail`.
  */
 export function openBody(
   key: SecretKey,
@@ -203,14 +206,18 @@ export function openBody(
   { body, raw }: SealedParts,
 ): OpenedMessage {
   const json = unpackSync(unseal(key, bodyContext(inboxId, id), body))
-  let bytes = json.length
-  const mail = readMail(json.toString(), () => {
-    if (raw === null) throw new TypeError('the mail is stored without its texts')
-    const source = unsealMailSync(key, inboxId, id, raw).raw
-    bytes += source.length
-    return source
-  })
-  return { id, inboxId, receivedAt, mail, bytes }
+  const read = readMail(json.toString(), () => raw && sourceOrNull(key, inboxId, id, raw))
+  return { id, inboxId, receivedAt, ...read }
+}
+
+/** Null if the bytes were not sealed for this message. */
+function sourceOrNull(key: SecretKey, inboxId: InboxId, id: MessageId, sealed: Uint8Array): Buffer | null {
+  try {
+    return unsealMailSync(key, inboxId, id, sealed).raw
+  } catch (error) {
+    if (error instanceof SealBrokenError) return null
+    throw error
+  }
 }
 
 /**

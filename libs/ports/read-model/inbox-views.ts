@@ -2,7 +2,7 @@ import { dayOf, type MailQuota, type QuotaScope } from '#libs/domain/account/quo
 import { brand, type AccountId, type InboxId, type MessageId } from '#libs/domain/ids/typeid.js'
 import type { Address } from '#libs/domain/inbox/events.js'
 import type { Inbox } from '#libs/domain/inbox/inbox.js'
-import { needsSource } from '#libs/mail/json/message-json.js'
+import { needsSource } from '#libs/mail/stored-mail.js'
 import { decodeOnce } from '#libs/ports/event-log/batch-decoding.js'
 import { inboxEventCodec } from '#libs/ports/event-log/cloud-event.js'
 import type { LogReader } from '#libs/ports/event-log/event-log.js'
@@ -165,9 +165,9 @@ export function inboxViews(store: ViewStore) {
 
     /** What `openBody` opens, of a message whose source has that size; null if there is no message. */
     async sealedParts(key: MessageKey, size: number): Promise<SealedParts | null> {
-      const hasRaw = needsSource(size)
-      const { body, raw } = await contents(key, { body: true, raw: hasRaw })
-      return body === null || (hasRaw && raw === null) ? null : { body, raw }
+      const needsRaw = needsSource(size)
+      const { body, raw } = await contents(key, { body: true, raw: needsRaw })
+      return body === null || (needsRaw && raw === null) ? null : { body, raw }
     },
 
     /**

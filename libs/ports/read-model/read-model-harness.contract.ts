@@ -3,6 +3,8 @@ import { idFromBytes, type InboxId, type KeyId, type MessageId } from '#libs/dom
 import type { InboxCreated, InboxEvent, MessageReceived } from '#libs/domain/inbox/events.js'
 import { makeAddress } from '#libs/domain/inbox/new-inbox.js'
 import { created, minute, received } from '#libs/domain/inbox/inbox.test-support.js'
+import { inboxEventCodec } from '#libs/ports/event-log/cloud-event.js'
+import type { LogReader, PartitionRange, StoredRecord } from '#libs/ports/event-log/event-log.js'
 import { layoutOf } from '#libs/ports/event-log/event-log-harness.contract.js'
 import { partitionOf } from '#libs/ports/event-log/topics.js'
 import { beginViews, type Contents, type Step, type StepOutcome, type ViewStore } from './view-store.js'
@@ -69,6 +71,33 @@ export function atOffset<Event extends object>(offset: number, event: Event): Lo
   return { offset, id: idFromBytes('evt', bytes), time, keyId, actor, event }
 }
 
+/** The log of a store that reads sources there: all events of which followers have made steps. */
+export class FollowedLog implements LogReader {
+  readonly logId = LOG_ID
+  private readonly records = new Map<string, StoredRecord>()
+
+  add(partition: number, { offset, id, time, event }: LoggedEvent<InboxEvent>): void {
+    const { accountId, environment } = created
+    const recorded = { id, time, source: '/mayfly/smtp', accountId, environment, keyId: null, event }
+    this.records.set(`${partition}/${offset}`, { ...inboxEventCodec.encode(recorded), offset })
+  }
+
+  // The port's method is asynchronous.
+  // eslint-disable-next-line @typescript-eslint/require-await
+  async *read({ partition, first }: PartitionRange): AsyncGenerator<StoredRecord[]> {
+    const record = this.records.get(`${partition}/${first}`)
+    if (record !== undefined) yield [record]
+  }
+
+  partitionCount(): number {
+    return PARTITIONS
+  }
+
+  topology(): Promise<never> {
+    throw new Error('unknown for this log')
+  }
+}
+
 /** Applies events of one partition of inbox-events, as the projector does. */
 export class Follower {
   position = 0
@@ -95,7 +124,14 @@ export class Follower {
     const logged = events.map((event, index) => atOffset(this.position + index, event))
     const before = await inboxRowsBefore(this.store, logged)
     const { changes, received: mails } = projectInboxEvents(before, logged)
-    const contents = mails.map(({ event }) => contentOf(event))
+    if (this.store.log instanceof FollowedLog) {
+      for (const event of logged) this.store.log.add(this.partition, event)
+    }
+    const contents = mails.map(({ event }) => {
+      const { parts, ...content } = contentOf(event)
+      const { raw: _raw, ...withoutRaw } = parts
+      return { ...content, parts: this.store.log === null ? parts : withoutRaw }
+    })
     const [from, to] = [this.position, this.position + events.length]
     return { topic: 'inbox-events', partition: this.partition, from, to, changes, contents }
   }

@@ -13,6 +13,7 @@ import {
 import { describeProjectionStore } from '#libs/ports/read-model/projection-store.contract.js'
 import { describeQueries } from '#libs/ports/read-model/queries.contract.js'
 import {
+  FollowedLog,
   Follower,
   followerOf,
   inboxIdIn,
@@ -25,7 +26,7 @@ import { openLmdbReadModel } from './lmdb-view-store.js'
 
 async function makeReadModel() {
   const dir = await mkdtemp(join(tmpdir(), 'mayfly-views-'))
-  const views = await openLmdbReadModel(join(dir, 'views.mdb'), PARTITIONS)
+  const views = await openLmdbReadModel(join(dir, 'views.mdb'), PARTITIONS, { log: new FollowedLog() })
   return {
     ...views,
     async close() {
