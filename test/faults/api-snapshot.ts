@@ -11,6 +11,8 @@ const VOLATILE_HEADERS = new Set([
   'ratelimit',
   'x-ratelimit-remaining',
   'x-ratelimit-reset',
+  // It moves with events that change no answer, such as the record of an erasure.
+  'mayfly-cursor',
 ])
 
 /** All answers of the API about these inboxes: status, headers and body, by path. */
