@@ -53,7 +53,11 @@ export function decodeBatch<Event, Recording extends { event: Event } = Recorded
   const undecodable: DecodedBatch<Event, Recording>['undecodable'] = []
   for (const record of batch.records) {
     const { offset } = record
-    const decoded = decodeOnce(codec, record, batch.partition, partitions)
+    let decoded = decodedRecords.get(record) as Decoded<Event, Recording> | undefined
+    if (decoded === undefined) {
+      decoded = decodeAndCheckKey(codec, record, batch.partition, partitions)
+      decodedRecords.set(record, decoded)
+    }
     if (decoded.kind === 'newer') {
       if (offset === batch.from) throw new NewerSchemaError(batch, offset, decoded.type, decoded.version)
       return { events, undecodable, next: offset, outcome: { seekTo: offset } }
@@ -64,21 +68,12 @@ export function decodeBatch<Event, Recording extends { event: Event } = Recorded
   return { events, undecodable, next: batch.next, outcome: 'done' }
 }
 
-/**
- * Decodes a record, unless that was done before. One whose key or partition is not that of its event is undecodable.
- * `codec` is that of the record's topic.
- */
-export function decodeOnce<Event, Recording extends { event: Event } = Recorded<Event>>(
+/** What decoding a record for a batch has given in this process; otherwise it is decoded now, for this caller alone. */
+export function decodedBefore<Event, Recording extends { event: Event } = Recorded<Event>>(
   codec: BatchCodec<Event, Recording>,
   record: StoredRecord,
-  partition: number,
-  partitions: number,
 ): Decoded<Event, Recording> {
-  const known = decodedRecords.get(record) as Decoded<Event, Recording> | undefined
-  if (known !== undefined) return known
-  const decoded = decodeAndCheckKey(codec, record, partition, partitions)
-  decodedRecords.set(record, decoded)
-  return decoded
+  return (decodedRecords.get(record) as Decoded<Event, Recording> | undefined) ?? codec.decode(record)
 }
 
 function decodeAndCheckKey<Event, Recording extends { event: Event }>(

@@ -3,7 +3,7 @@ import { brand, type AccountId, type InboxId, type MessageId } from '#libs/domai
 import type { Address } from '#libs/domain/inbox/events.js'
 import type { Inbox } from '#libs/domain/inbox/inbox.js'
 import { needsSource } from '#libs/mail/stored-mail.js'
-import { decodeOnce } from '#libs/ports/event-log/batch-decoding.js'
+import { decodedBefore } from '#libs/ports/event-log/batch-decoding.js'
 import { inboxEventCodec } from '#libs/ports/event-log/cloud-event.js'
 import type { LogReader } from '#libs/ports/event-log/event-log.js'
 import { partitionOf } from '#libs/ports/event-log/topics.js'
@@ -109,7 +109,7 @@ export function inboxViews(store: ViewStore) {
   async function sealedMailAt(log: LogReader, partition: number, offset: number): Promise<Uint8Array> {
     const range = { topic: tables.messages.topic, partition, first: offset, end: offset + 1 }
     for await (const [record] of log.read(range)) {
-      const decoded = record && decodeOnce(inboxEventCodec, record, partition, store.partitions)
+      const decoded = record && decodedBefore(inboxEventCodec, record)
       if (decoded?.kind !== 'event' || decoded.recorded.event.type !== 'MessageReceived') continue
       return decoded.recorded.event.sealed
     }
