@@ -1,3 +1,4 @@
+import { LRUCache } from 'lru-cache'
 import { dayOf, type MailQuota, type QuotaScope } from '#libs/domain/account/quota.js'
 import { brand, type AccountId, type InboxId, type MessageId } from '#libs/domain/ids/typeid.js'
 import type { Address } from '#libs/domain/inbox/events.js'
@@ -64,6 +65,9 @@ export interface LabelCountQuery extends LabelQuery {
 
 type Part = 'body' | 'raw'
 
+const MAX_SOURCES_BYTES = 8 << 20
+const SOURCE_OVERHEAD_BYTES = 200
+
 /** Attempts to lease inboxes if other processes lease the same ones first. */
 const MAX_ATTEMPTS = 10
 
@@ -79,6 +83,11 @@ const eventOf =
 export function inboxViews(store: ViewStore) {
   const partitionOfInbox = (id: InboxId) => partitionOf(id, store.partitions)
   const everyPartition = Array.from({ length: store.partitions }, (_, partition) => partition)
+  /** Sealed sources that were read from the log lately: those who read a message also read its attachments and images. */
+  const sources = new LRUCache<MessageId, Uint8Array>({
+    maxSize: MAX_SOURCES_BYTES,
+    sizeCalculation: ({ length }) => length + SOURCE_OVERHEAD_BYTES,
+  })
 
   const inbox = (id: InboxId): Promise<InboxRow | null> =>
     rowOf(store, tables.inboxes, { owner: null, key: id })
@@ -102,7 +111,11 @@ export function inboxViews(store: ViewStore) {
     ])
     if (row?.message.state !== 'present') return { body: null, raw: null }
     if (!wanted.raw || log === null) return { body, raw }
-    return { body, raw: await sealedMailAt(log, partitionOfInbox(key.inboxId), row.offset) }
+    const known = sources.get(key.messageId)
+    if (known !== undefined) return { body, raw: known }
+    const source = await sealedMailAt(log, partitionOfInbox(key.inboxId), row.offset)
+    sources.set(key.messageId, source)
+    return { body, raw: source }
   }
 
   /** The sealed bytes of the MessageReceived at an offset; empty if the record is damaged. */
