@@ -1,5 +1,4 @@
 import { hash } from 'node:crypto'
-import { execFile } from 'node:child_process'
 import { cp, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -8,10 +7,9 @@ import type { Verification } from '#apps/cli/audit/verify-export.js'
 import { issueKey, openAccount, withKey } from '#test/harness/accounts.js'
 import { call, create, createInbox, mail, send, type InboxJson, type Target } from '#test/harness/client.js'
 import { startMayfly, type Mayfly } from '#test/harness/mayfly.js'
+import { runCli } from '#test/harness/run-program.js'
 import { auditLogOf, fileOf, type AuditLogJson } from '#test/harness/transparency-log.js'
 import { until } from '#test/harness/until.js'
-
-const MAIN = join(process.cwd(), 'dist/apps/cli/main.js')
 
 describe('an export of an audit log', () => {
   let mayfly: Mayfly
@@ -21,23 +19,14 @@ describe('an export of an audit log', () => {
   /** An inbox that has received a mail and was deleted. */
   let ended: string
 
-  const run = (target: Target | null, ...args: string[]) =>
-    new Promise<{ code: number; stdout: string; stderr: string }>((resolve) => {
-      const access = target === null ? {} : { MAYFLY_URL: target.url, MAYFLY_KEY: target.apiKey }
-      const options = { env: { PATH: process.env.PATH ?? '', ...access }, timeout: 110_000 }
-      execFile(process.execPath, [MAIN, '--json', ...args], options, (error, stdout, stderr) =>
-        resolve({ code: error === null ? 0 : Number(error.code ?? -1), stdout, stderr }),
-      )
-    })
-
   async function exportTo(to: string): Promise<{ size: number; files: number }> {
-    const { code, stdout, stderr } = await run(auditor, 'audit', 'export', '--to', to)
+    const { code, stdout, stderr } = await runCli(auditor, 'audit', 'export', '--to', to)
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
     return JSON.parse(stdout) as { size: number; files: number }
   }
 
   async function verify(...args: string[]): Promise<Verification & { code: number }> {
-    const { code, stdout } = await run(
+    const { code, stdout } = await runCli(
       null,
       'audit',
       'verify',
@@ -51,7 +40,7 @@ describe('an export of an audit log', () => {
 
   /** The state is empty without --to. */
   async function replayed(...args: string[]): Promise<{ replay: Replay; state: string }> {
-    const { code, stdout, stderr } = await run(null, 'audit', 'replay', folder, ...args)
+    const { code, stdout, stderr } = await runCli(null, 'audit', 'replay', folder, ...args)
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
     const [, path] = args.slice(args.indexOf('--to'))
     const state = args.includes('--to') ? await readFile(path ?? '', 'utf8') : ''
@@ -171,7 +160,7 @@ describe('an export of an audit log', () => {
     expect(linesOf(state).find(({ id }) => id === ended)).toMatchObject({
       ...{ state: 'active', labels, expires_at, message_count, last_message_at },
     })
-    expect((await run(null, 'audit', 'replay', folder, '--size', '1000000')).code).toBe(2)
+    expect((await runCli(null, 'audit', 'replay', folder, '--size', '1000000')).code).toBe(2)
   })
 
   it('is not replayed with other records', async () => {
@@ -179,7 +168,7 @@ describe('an export of an audit log', () => {
     const path = join(folder, 'records', first)
     const records = await readFile(path, 'utf8')
     await writeFile(path, records.replace('staging', 'stbging'))
-    const { code, stderr } = await run(null, 'audit', 'replay', folder)
+    const { code, stderr } = await runCli(null, 'audit', 'replay', folder)
     expect([code, stderr]).toEqual([6, expect.stringMatching(/record of leaf \d+: it is not the one/)])
     await writeFile(path, records)
   })
@@ -218,7 +207,7 @@ describe('an export of an audit log', () => {
     const path = join(folder, 'checkpoint')
     const note = await readFile(path, 'utf8')
     await writeFile(path, note.replace(/\n\d+\n/, '\n1000000\n'))
-    const { code, stderr } = await run(auditor, 'audit', 'export', '--to', folder)
+    const { code, stderr } = await runCli(auditor, 'audit', 'export', '--to', folder)
     expect([code, stderr]).toEqual([6, expect.stringContaining('contradicts the checkpoint')])
     await writeFile(path, note)
   })
@@ -228,14 +217,14 @@ describe('an export of an audit log', () => {
     const foreign = withKey(mayfly, await issueKey(other, { scopes: ['audit'] }))
     const own = await auditLogOf(foreign)
     await until('its checkpoint', () => fileOf(foreign, `${own.id}/checkpoint`).catch(() => null))
-    const mixed = await run(foreign, 'audit', 'export', '--to', folder)
+    const mixed = await runCli(foreign, 'audit', 'export', '--to', folder)
     expect([mixed.code, mixed.stderr]).toEqual([2, expect.stringContaining('another log')])
-    const taken = await run(foreign, 'audit', 'export', '--to', join(folder, 'records'))
+    const taken = await runCli(foreign, 'audit', 'export', '--to', join(folder, 'records'))
     expect([taken.code, taken.stderr]).toEqual([2, expect.stringContaining('neither empty nor an export')])
   })
 
   it('needs a public key of an audit log', async () => {
-    const { code, stderr } = await run(null, 'audit', 'verify', folder, '--public-key', 'x')
+    const { code, stderr } = await runCli(null, 'audit', 'verify', folder, '--public-key', 'x')
     expect([code, stderr]).toEqual([2, expect.stringContaining('the public key')])
   })
 })

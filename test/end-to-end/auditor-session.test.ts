@@ -18,7 +18,7 @@ import {
 import { startKafka } from '#test/harness/kafka.js'
 import { engineUnderTest, startMayfly, type Mayfly } from '#test/harness/mayfly.js'
 import { startRedis } from '#test/harness/redis.js'
-import { runProgram, type EndedProgram } from '#test/harness/run-program.js'
+import { runCli, runProgram } from '#test/harness/run-program.js'
 import { describeWith } from '#test/harness/tools.js'
 import {
   auditLogOf,
@@ -28,6 +28,7 @@ import {
   type ErasureJson,
 } from '#test/harness/transparency-log.js'
 import { until } from '#test/harness/until.js'
+import { untilReady } from '../faults/api-snapshot.js'
 
 /** What is lost, or restored from a backup, as a whole. */
 type Store = 'views' | 'log'
@@ -59,7 +60,6 @@ const ENTRIES = 'tile/entries/000'
 const CARGO_TARGET = join(process.cwd(), 'node_modules/.cache/tlog-tiles')
 /** Includes downloads from crates.io at the first time. */
 const BUILD_WITHIN_MS = 600_000
-const READY_WITHIN_MS = 60_000
 
 async function startStores(): Promise<Stores> {
   if (engineUnderTest() === 'embedded') {
@@ -137,9 +137,6 @@ describeWith('tessera-fsck', 'cargo')('the session of an auditor', () => {
     await rm(folder, { recursive: true, force: true })
   })
 
-  const untilReady = () =>
-    until('readiness', async () => (await call(mayfly, 'GET', '/readyz')).status === 200, READY_WITHIN_MS)
-
   const keptElsewhere = () => ({ MAYFLY_AUDIT_LAST_CHECKPOINT: within('whole/checkpoint') })
 
   /** Ends Mayfly and its servers, works on their folders, and starts them again. */
@@ -153,7 +150,7 @@ describeWith('tessera-fsck', 'cargo')('the session of an auditor', () => {
     await stores.start()
     const { dataDir, apiKey } = mayfly
     mayfly = await startMayfly({ env: { ...stores.env, ...env }, dataDir, apiKey })
-    await untilReady()
+    await untilReady(mayfly)
   }
 
   /** Files keep their times, without which the views would be built anew. */
@@ -165,16 +162,7 @@ describeWith('tessera-fsck', 'cargo')('the session of an auditor', () => {
     await copy(within(`backup-${store}`), stores.folderOf(store, mayfly.dataDir))
   }
 
-  /** Offline commands get neither the URL nor the key. */
-  function cli(access: Target | null, ...args: string[]): Promise<EndedProgram> {
-    const env = access === null ? {} : { MAYFLY_URL: access.url, MAYFLY_KEY: access.apiKey }
-    const main = join(process.cwd(), 'dist/apps/cli/main.js')
-    return runProgram(process.execPath, [main, '--json', 'audit', ...args], {
-      env: { PATH: process.env.PATH ?? '', ...env },
-      timeout: 60_000,
-    })
-  }
-  const exportTo = (to: string) => cli(auditor(), 'export', '--to', to)
+  const exportTo = (to: string) => runCli(auditor(), 'audit', 'export', '--to', to)
 
   async function exported(to: string): Promise<number> {
     const { code, stdout, stderr } = await exportTo(to)
@@ -184,7 +172,16 @@ describeWith('tessera-fsck', 'cargo')('the session of an auditor', () => {
 
   async function replayed(from: string, size: number): Promise<{ digest: string; state: string }> {
     const path = within('state.ndjson')
-    const { code, stdout, stderr } = await cli(null, 'replay', from, '--size', `${size}`, '--to', path)
+    const { code, stdout, stderr } = await runCli(
+      null,
+      'audit',
+      'replay',
+      from,
+      '--size',
+      `${size}`,
+      '--to',
+      path,
+    )
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
     const state = await readFile(path, 'utf8')
     const { digest } = JSON.parse(stdout) as Replay
@@ -199,7 +196,7 @@ describeWith('tessera-fsck', 'cargo')('the session of an auditor', () => {
   }
 
   async function verified(from: string, publicKey = log.public_key): Promise<Verification> {
-    const { code, stdout } = await cli(null, 'verify', from, '--public-key', publicKey)
+    const { code, stdout } = await runCli(null, 'audit', 'verify', from, '--public-key', publicKey)
     const verification = JSON.parse(stdout) as Verification
     expect(code).toBe(verification.problems.length === 0 ? 0 : 6)
     return verification
