@@ -134,4 +134,30 @@ function loseNoDelivery(engine: EngineName): void {
     },
     rounds * ROUND_MS,
   )
+
+  it(
+    `announce a quota that was reached just before the kill, over ${rounds} rounds`,
+    async () => {
+      await registerWebhook(mayfly, '/v1/webhooks', { url: endpoint.url, events: ['quota.reached'] })
+      for (let round = 0; round < rounds; round += 1) {
+        const limit = acknowledged.inboxes.size + 1
+        await call(mayfly, 'PUT', '/v1/quotas/inboxes', { body: { limit } })
+        const inbox = await createInbox(mayfly)
+        await mayfly.end('SIGKILL')
+        acknowledged.inboxes.set(inbox.id, inbox)
+        mayfly = await mayfly.restart()
+        const announced = await until('the notice', () => {
+          const notices = endpoint.requests.filter(({ body }) => isReached(body, limit))
+          return notices.length > 0 ? notices : null
+        })
+        expect(new Set(announced.map(({ headers }) => headers['webhook-id'])).size).toBe(1)
+      }
+    },
+    rounds * ROUND_MS,
+  )
+}
+
+function isReached(body: string, limit: number): boolean {
+  const { type, data } = JSON.parse(body) as { type: string; data: Record<string, unknown> }
+  return type === 'quota.reached' && data.limit === limit && data.percent === 100
 }
