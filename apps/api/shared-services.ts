@@ -127,7 +127,7 @@ export function makeSharedServices(options: ApiOptions, publicUrl: () => string)
     /** Nest injects each by its class. */
     injected: [
       ...[views, recorder, plans, knownKeys, keyUse, authenticator, consoleTokens, throttle, requestLimits],
-      new AccountQuotas({ inboxes, accounts, plans: table, now }),
+      new AccountQuotas({ log, views, inboxes, accounts, plans: table, now }),
       ...[budgets, streams, stalled, waits, contentPool, linkChecks, problems, figures, refusedMail],
       new RecipientDomains({ log, accounts, views, settings }),
       new OpenedMail(settings.openedMailBytes),

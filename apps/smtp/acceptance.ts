@@ -42,13 +42,18 @@ export interface AcceptanceOptions {
   onError: (error: unknown) => void
 }
 
+/** Capacity of an inbox and of its account's quotas. */
+interface Space extends Pick<Reservation, 'release'> {
+  fill: (position: Position) => void
+}
+
 /** One recipient's copy of a mail. Retries use the same message id, so that a record written twice counts once. */
 interface Copy {
   inbox: Inbox
   key: SecretKey
   messageId: MessageId
   rcptTo: string
-  reservation: Reservation
+  reservation: Space
   /** A fault drops the mail: only its size and digest are appended. */
   isDropped: boolean
   /** The copy that this one repeats, because of a fault; null otherwise. */
@@ -167,7 +172,7 @@ export class Acceptance {
     { raw, trace: { mailFrom } }: IncomingMail,
     now: Date,
   ): Promise<Copy[] | Refusal> {
-    let reservation: Reservation | null = null
+    let reservation: Space | null = null
     try {
       const row = await this.options.inboxes.inbox(inboxId)
       if (row === null) return REFUSALS.catchingUp
@@ -199,7 +204,7 @@ export class Acceptance {
   }
 
   /** Reserves capacity of the inbox, and of its account's quotas. */
-  private async reserve(row: InboxRow, bytes: number): Promise<Reservation | Refusal> {
+  private async reserve(row: InboxRow, bytes: number): Promise<Space | Refusal> {
     const ofInbox = this.capacity.reserve(row)
     if (ofInbox === null) return REFUSALS.inboxFull
     try {
@@ -210,9 +215,9 @@ export class Acceptance {
         return REFUSALS.quotaExceeded
       }
       return {
-        fill(offset) {
-          ofInbox.fill(offset)
-          ofAccount.fill(used)
+        fill(position) {
+          ofInbox.fill(position.offset)
+          ofAccount.fill(used, position)
         },
         release() {
           ofInbox.release()
@@ -277,7 +282,7 @@ export class Acceptance {
     const { accountId, environment } = inbox
     const attribution = { accountId, environment, keyId: keyOfSender(senderKey, inbox) }
     const position = await this.options.recorder.record(received, attribution)
-    if (received.type === 'MessageReceived') reservation.fill(position.offset)
+    if (received.type === 'MessageReceived') reservation.fill(position)
     if (copy.duplicateOf === null) {
       this.options.usage.accepted(inbox, senderKey, performance.now() - startedAtMs)
     }

@@ -9,6 +9,7 @@ import { faultsForInbox } from '#libs/domain/inbox/fault.js'
 import type { Inbox } from '#libs/domain/inbox/inbox.js'
 import { defaultLifespan, MAX_LABELS } from '#libs/domain/inbox/new-inbox.js'
 import type { Recorder } from '#libs/ports/event-log/cloud-event.js'
+import type { Position } from '#libs/ports/event-log/event-log.js'
 import { createOnce } from '#libs/ports/idempotency/create-once.js'
 import type { IdempotencyStore } from '#libs/ports/idempotency/idempotency-store.js'
 import type { KeyVault } from '#libs/ports/key-vault/key-vault.js'
@@ -114,9 +115,9 @@ export class AutoInboxes {
     const reserved = await quotas.reserve({ accountId, environment, keyId }, used)
     if (isExcess(reserved)) return REFUSALS.quotaExceeded
     try {
-      const inbox = await this.append(missing, inboxId, owner, planWithLimits(known, limits))
-      reserved.fill(used)
-      return inbox
+      return await this.append(missing, inboxId, owner, planWithLimits(known, limits), (position) =>
+        reserved.fill(used, position),
+      )
     } finally {
       reserved.release()
     }
@@ -128,6 +129,7 @@ export class AutoInboxes {
     inboxId: InboxId,
     { account, environment, keyId }: Owner,
     { retention, maxMessages }: Plan,
+    onAppended: (position: Position) => void,
   ): Promise<Inbox> {
     const { vault, inboxes, views, recorder, now } = this.options
     const details: InboxDetails = { name: null }
@@ -149,7 +151,9 @@ export class AutoInboxes {
     )
     const [created] = events
     if (created === undefined) throw new Error(`the inbox ${inboxId} was refused`)
-    await views.waitUntilVisible(await recorder.record(created, attribution))
+    const position = await recorder.record(created, attribution)
+    onAppended(position)
+    await views.waitUntilVisible(position)
     const row = await inboxes.inbox(inboxId)
     if (row === null) throw new ViewsCatchingUpError('The inbox is stored but cannot be read yet.')
     return row.inbox

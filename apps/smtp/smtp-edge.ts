@@ -84,7 +84,7 @@ export async function startSmtp(options: SmtpEdgeOptions): Promise<SmtpEdge> {
   running.defer(() => recorded.close())
   const usage = new MailUsage(recorded, now)
   const views = new ConsistentViews(log, inboxes, signals)
-  const quotas = new AccountQuotas({ inboxes, accounts, plans, now })
+  const quotas = new AccountQuotas({ log, views, inboxes, accounts, plans, now })
   const domains = new RecipientDomains({ log, accounts, views, settings })
   const isEmbedded = engineName(settings) === 'embedded'
   const refusedMail = new RefusedMailSender({ signals, domains, isEmbedded, now, onError })

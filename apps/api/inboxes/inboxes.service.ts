@@ -96,9 +96,8 @@ export class Inboxes {
       return null
     })
     try {
-      const [created] = await this.createPlanned(principal, [planned])
+      const [created] = await this.createPlanned(principal, [planned], reserved)
       if (created === undefined) throw new Error('no inbox was created')
-      reserved?.fill(usedByInboxes(1))
       return created
     } finally {
       reserved?.release()
@@ -117,14 +116,13 @@ export class Inboxes {
     reserved: QuotaReservation,
   ): Promise<Created[]> {
     const planned = wanted.map((each) => this.plan(principal, minting, each))
-    const created = await this.createPlanned(principal, planned)
-    reserved.fill(usedByInboxes(created.length))
-    return created
+    return this.createPlanned(principal, planned, reserved)
   }
 
   private async createPlanned(
     principal: Principal,
     planned: readonly ReturnType<Inboxes['plan']>[],
+    reserved: QuotaReservation | null,
   ): Promise<Created[]> {
     const keyed = await Promise.all(
       planned.map(async (each) => ({ ...each, key: await this.createKey(principal, each.inboxId) })),
@@ -134,7 +132,8 @@ export class Inboxes {
       return decide({ inbox: null, message: null }, { type: 'CreateInbox', ...facts, sealed }).events
     })
     if (events.length < planned.length) throw new Error('an inbox within its retention was refused')
-    await this.recorder.record(events, principal)
+    const positions = await this.recorder.record(events, principal)
+    for (const position of positions) reserved?.fill(usedByInboxes(1), position)
     // Read from the views: in a repeat of the request, they are the inboxes that the first run created.
     const read = keyed.map(async ({ inboxId, key, password }) => {
       const open = await this.open(principal, inboxId)

@@ -144,8 +144,9 @@ export class InjectController {
       if (refusal?.code === 'inbox-ended') throw hasEnded(refusal.inbox)
       if (refusal !== null) throw new Error(`${inboxId} refused a message with space for it: ${refusal.code}`)
       const [position] = await this.recorder.record(events, principal)
-      if (position !== undefined) reservation.fill(position.offset)
-      quota.fill(used)
+      if (position === undefined) return
+      reservation.fill(position.offset)
+      quota.fill(used, position)
     } finally {
       reservation.release()
       quota?.release()

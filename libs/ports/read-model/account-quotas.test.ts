@@ -2,18 +2,24 @@ import { BUILT_IN_PLANS } from '#libs/domain/account/access.js'
 import type { Account } from '#libs/domain/account/account.js'
 import { quotaName, type QuotaLimit } from '#libs/domain/account/quota.js'
 import { idFromBytes } from '#libs/domain/ids/typeid.js'
+import type { Position } from '#libs/ports/event-log/event-log.js'
 import { AccountQuotas, isExcess, type QuotaReservation } from './account-quotas.js'
 
 const accountId = idFromBytes('acc', Buffer.alloc(16, 1))
 const keyId = idFromBytes('key', Buffer.alloc(16, 1))
 const staging = { accountId, environment: 'staging', keyId }
 const elsewhere = { ...staging, environment: 'elsewhere' }
+const INBOX_EVENTS = { topic: 'inbox-events', partition: 0 } as const
 
-/** Views whose reads can be held. */
+/** Views whose reads can be held, and that may lag behind a log of one partition. */
 class HeldViews {
   /** Of the whole account and of the environment staging. */
   limits = { account: 10, staging: 2 as number | null }
   used = 0
+  end = 0
+  position = 0
+  /** What the views show from then on that they show what the log has. */
+  usedLater = 0
   private held: Promise<unknown> = Promise.resolve()
 
   hold(): () => void {
@@ -24,6 +30,16 @@ class HeldViews {
 
   readonly quotas = new AccountQuotas({
     plans: BUILT_IN_PLANS,
+    log: {
+      topology: () =>
+        Promise.resolve({ logId: 'log', partitions: [{ ...INBOX_EVENTS, first: 0, end: this.end }] }),
+    },
+    views: {
+      waitForLatest: () => {
+        this.show(this.usedLater)
+        return Promise.resolve([])
+      },
+    },
     accounts: {
       account: async () => {
         const { account, staging } = this.limits
@@ -41,11 +57,24 @@ class HeldViews {
       },
     },
     inboxes: {
+      progress: (partition) =>
+        Promise.resolve({ ...partition, logId: 'log', position: this.position, target: 0, begunAtMs: 0 }),
       usedQuotas: (_, limits) =>
         Promise.resolve(limits.map(({ quota }) => (quota === 'inboxes' ? this.used : 0))),
     },
     now: () => new Date(),
   })
+
+  /** Appends a record that another process made. */
+  append(): Position {
+    return { ...INBOX_EVENTS, offset: this.end++ }
+  }
+
+  /** The views show what the log has. */
+  show(used: number): void {
+    this.used = used
+    this.position = this.end
+  }
 
   async reserve(owner: typeof staging, amount: number): Promise<QuotaReservation> {
     const reserved = await this.quotas.reserve(owner, { inboxes: amount })
@@ -63,8 +92,9 @@ describe('quotas of an account', () => {
 
   it('count what is reserved and filled in each scope', async () => {
     const first = await views.reserve(staging, 1)
-    views.used = 1
-    first.fill({ inboxes: 1 })
+    first.fill({ inboxes: 1 }, views.append())
+    views.show(1)
+    views.usedLater = 1
     await views.reserve(staging, 1)
     await expect(views.reserve(staging, 1)).rejects.toThrow('staging: 2 of 2')
     await expect(views.reserve(elsewhere, 9)).rejects.toThrow('null: 2 of 10')
@@ -82,18 +112,19 @@ describe('quotas of an account', () => {
     views.limits = { account: 10, staging: 0 }
     views.quotas.forget(accountId)
     release()
-    await reading
-    await expect(views.reserve(staging, 1)).rejects.toThrow('staging: 1 of 0')
+    await expect(reading).rejects.toThrow('staging: 0 of 0')
+    await expect(views.reserve(staging, 1)).rejects.toThrow('staging: 0 of 0')
   })
 
   it('keep what is reserved when they are read again, and count what was filled once', async () => {
     const reserved = await views.reserve(staging, 2)
     views.quotas.forget(accountId)
     await expect(views.reserve(staging, 1)).rejects.toThrow('staging: 2 of 2')
-    reserved.fill({ inboxes: 1 })
+    reserved.fill({ inboxes: 1 }, views.append())
     reserved.release()
     reserved.release()
-    views.used = 1
+    views.usedLater = 1
+    views.show(1)
     views.quotas.forget(accountId)
     await expect(views.reserve(staging, 2)).rejects.toThrow('staging: 1 of 2')
     await views.reserve(staging, 1)
@@ -111,5 +142,32 @@ describe('quotas of an account', () => {
     another.release()
     await views.reserve(staging, 2)
     await expect(views.reserve(staging, 1)).rejects.toThrow('staging: 2 of 2')
+  })
+
+  it('count what was appended until the views show it, however often they are read', async () => {
+    for (let count = 0; count < 10; count += 1) {
+      const reserved = await views.reserve(elsewhere, 1)
+      reserved.fill({ inboxes: 1 }, views.append())
+      views.usedLater += 1
+      views.quotas.forget(accountId)
+    }
+    expect(views.used).toBeLessThan(10)
+    await expect(views.reserve(elsewhere, 1)).rejects.toThrow('null: 10 of 10')
+  })
+
+  it('wait for the views if what they lack could exceed them, and only then', async () => {
+    for (let count = 0; count < 5; count += 1) views.append()
+    views.usedLater = 3
+    await views.reserve(elsewhere, 5)
+    expect(views.position).toBe(0)
+    await views.reserve(elsewhere, 2)
+    expect(views.position).toBe(5)
+    await expect(views.reserve(elsewhere, 1)).rejects.toThrow('null: 10 of 10')
+  })
+
+  it('are read for each reservation while little is left', async () => {
+    await views.reserve(elsewhere, 1)
+    views.used = views.usedLater = 9
+    await expect(views.reserve(elsewhere, 1)).rejects.toThrow('null: 10 of 10')
   })
 })
