@@ -57,6 +57,33 @@ describe('Mayfly, killed at random moments under load', () => {
     ROUNDS * ROUND_MS,
   )
 
+  it(
+    `accepts exactly as much mail as a quota allows, killed ${ROUNDS} times before it is reached`,
+    async () => {
+      const limit = (await usedToday(mayfly)) + ROUNDS * MAX_ACKNOWLEDGEMENTS
+      await call(mayfly, 'PUT', '/v1/quotas/messages-per-day', { body: { limit } })
+      for (let round = 0; round < ROUNDS; round += 1) {
+        const load = startLoad(mayfly, acknowledged, { senders: 6, creators: 0 })
+        await until('acknowledgements', () => load.acknowledgements() > MAX_ACKNOWLEDGEMENTS / 2)
+        await mayfly.end('SIGKILL')
+        await load.stop()
+        mayfly = await mayfly.restart()
+      }
+      const load = startLoad(mayfly, acknowledged, { senders: 6, creators: 0, isPersistent: true })
+      await until('refusals', () => load.fullRefusals() >= 6, ROUND_MS)
+      await load.stop()
+      await acknowledged.verify(mayfly)
+      expect(await usedToday(mayfly)).toBe(limit)
+      await call(mayfly, 'PUT', '/v1/quotas/messages-per-day', { body: { limit: null } })
+    },
+    ROUNDS * ROUND_MS,
+  )
+
+  async function usedToday(target: Mayfly): Promise<number> {
+    const { body } = await call<QuotaJson[]>(target, 'GET', '/v1/quotas')
+    return body.find(({ name }) => name === 'messages-per-day')?.used ?? 0
+  }
+
   /** Expects that known inboxes are never answered 404, from the start until the views have caught up. */
   async function verifyAlwaysKnown(target: Mayfly, inboxes: readonly InboxJson[]): Promise<void> {
     for (const { id, address } of inboxes) {

@@ -16,6 +16,8 @@ export interface Load {
   failures(): unknown[]
   /** Those failures that are permanent refusals: always wrong, because only acknowledged inboxes are used. */
   permanentRefusals(): unknown[]
+  /** The number of those failures that are mails refused because of a quota or a full inbox. */
+  fullRefusals(): number
   /** Resolves once every sender and creator has stopped. */
   stop(): Promise<void>
 }
@@ -115,6 +117,7 @@ export function startLoad(
     acknowledgements: () => acknowledgements,
     failures: () => [...failures],
     permanentRefusals: () => failures.filter(isPermanentRefusal),
+    fullRefusals: () => failures.filter((error) => replyCodeOf(error) === 452).length,
     async stop() {
       isStopped = true
       await Promise.all(workers)
@@ -124,7 +127,12 @@ export function startLoad(
 
 function isPermanentRefusal(error: unknown): boolean {
   if (error instanceof UnexpectedAnswerError) return error.status < 500
-  return error instanceof Error && 'responseCode' in error && Number(error.responseCode) >= 500
+  return replyCodeOf(error) >= 500
+}
+
+/** The code of an SMTP reply; 0 for another failure. */
+function replyCodeOf(error: unknown): number {
+  return error instanceof Error && 'responseCode' in error ? Number(error.responseCode) : 0
 }
 
 /** Any inbox or, half of the time, one of the newest, which are the most likely to be lost. */

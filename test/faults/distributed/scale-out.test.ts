@@ -2,11 +2,14 @@ import { withKey, issueKey, openAccount, type KeyJson, type NewKeyJson } from '#
 import { call, createInbox, messagesOf, send, mail, type InboxJson } from '#test/harness/client.js'
 import { describeOn } from '#test/harness/servers.js'
 import { until } from '#test/harness/until.js'
+import { AcknowledgedWrites } from '../acknowledged-writes.js'
 import { untilReady } from '../api-snapshot.js'
+import { startLoad } from '../load.js'
 import { Deployment, IS_LONG, ROLES } from './deployment.js'
-import { LoadTest, untilBacklogIsEmpty } from './load-test.js'
+import { LoadTest, RECOVERS_WITHIN_MS, untilBacklogIsEmpty } from './load-test.js'
 
 const TEST_TIMEOUT_MS = 180_000
+const SENDERS = 4
 
 describeOn(
   'kafka',
@@ -89,6 +92,36 @@ describeOn(
       const loadTest = await LoadTest.start(deployment)
       await loadTest.untilProgress()
       await loadTest.stopAndVerify()
+    },
+    TEST_TIMEOUT_MS,
+  )
+
+  it(
+    'exceed a quota by no more than what is in flight, also if a projector is killed',
+    async () => {
+      const { target, targets } = deployment
+      const quota = '/v1/quotas/messages-per-day'
+      const used = async () => {
+        const { body } = await call<{ name: string; used: number }[]>(target, 'GET', '/v1/quotas')
+        return body.find(({ name }) => name === 'messages-per-day')?.used ?? 0
+      }
+      const acknowledged = new AcknowledgedWrites()
+      const inbox = await createInbox(target)
+      acknowledged.inboxes.set(inbox.id, inbox)
+      const limit = (await used()) + 200
+      await call(target, 'PUT', quota, { body: { limit } })
+      const loads = targets.map((each) =>
+        startLoad(each, acknowledged, { senders: SENDERS, creators: 0, isPersistent: true }),
+      )
+      deployment.users.push(...loads)
+      await until('half of the quota', () => acknowledged.accepted.size >= 100)
+      await deployment.restart('projector', 'SIGKILL')
+      await until('refusals', () => loads.every((load) => load.fullRefusals() >= SENDERS), RECOVERS_WITHIN_MS)
+      await Promise.all(loads.map((load) => load.stop()))
+      await acknowledged.verify(target)
+      expect(await used()).toBeGreaterThanOrEqual(limit)
+      expect(await used()).toBeLessThan(limit + targets.length * SENDERS)
+      await call(target, 'PUT', quota, { body: { limit: null } })
     },
     TEST_TIMEOUT_MS,
   )
