@@ -30,12 +30,16 @@ const CHOSEN =
 const MAX_LOCAL_BYTES = 64
 const MAX_ADDRESS_BYTES = 254
 
-/** The address of `addressOf` if an inbox may be created with it. Null if it is too long, has a tag or misplaced dots. */
-export function chosenAddressOf(mailbox: string): Address | null {
+/** The address of `addressOf` if no tag of the mailbox is lost. Mail may have made its inbox. */
+export function untaggedAddressOf(mailbox: string): Address | null {
   const address = addressOf(mailbox)
-  if (address === null || localPartOf(mailbox).includes('+') || !CHOSEN.test(address)) return null
-  const isShort = Buffer.byteLength(localPartOf(address)) <= MAX_LOCAL_BYTES
-  return isShort && Buffer.byteLength(address) <= MAX_ADDRESS_BYTES ? address : null
+  const isShort = address !== null && Buffer.byteLength(address) <= MAX_ADDRESS_BYTES
+  return isShort && tagOf(mailbox) === null ? address : null
+}
+
+/** Whether an inbox may be created with an address that no inbox had: it is not too long, and has no `+` or misplaced dots. */
+export function canBeChosen(address: Address): boolean {
+  return CHOSEN.test(address) && Buffer.byteLength(localPartOf(address)) <= MAX_LOCAL_BYTES
 }
 
 /** The tag of a mailbox as written, which may be empty. Null without a `+` after the local part's first character. */

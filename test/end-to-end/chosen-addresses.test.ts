@@ -68,6 +68,23 @@ describe('POST /v1/inboxes with an address', () => {
     expect(await messagesOf(mayfly, inbox.id, 1)).toHaveLength(1)
   })
 
+  it.each(['sup..port@caught.example', '+support@caught.example', `${'a'.repeat(65)}@caught.example`])(
+    'creates again the inbox that mail to %s had made',
+    async (address) => {
+      await send(mayfly, address, mail('caught'))
+      const [made] = await until('the inbox', async () => {
+        const found = await inboxesAt(mayfly, address)
+        return found.length > 0 ? found : null
+      })
+      await call(mayfly, 'DELETE', `/v1/inboxes/${made?.id}`)
+      expect(await answerToRcpt(mayfly, address)).toMatch(/^550 /)
+      const inbox = await createInbox(mayfly, { address })
+      expect(inbox).toMatchObject({ address })
+      await send(mayfly, address, mail('created again'))
+      expect(await messagesOf(mayfly, inbox.id, 1)).toMatchObject([{ subject: 'created again' }])
+    },
+  )
+
   it.each([
     'support',
     '@company.example',

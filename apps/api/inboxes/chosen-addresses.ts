@@ -3,7 +3,7 @@ import type { InboxId } from '#libs/domain/ids/typeid.js'
 import type { Address } from '#libs/domain/inbox/events.js'
 import { asOf, type Inbox } from '#libs/domain/inbox/inbox.js'
 import type { Engine } from '#libs/engines/engine.js'
-import { domainOf } from '#libs/mail/mailbox.js'
+import { canBeChosen, domainOf } from '#libs/mail/mailbox.js'
 import { createOnce } from '#libs/ports/idempotency/create-once.js'
 import { isOfFormerOwner, RecipientDomains, type DomainOwner } from '#libs/role/recipient-domains.js'
 import type { Principal } from '../access/principal.js'
@@ -11,6 +11,7 @@ import { invalid, Problem, unavailable } from '../http/problems.js'
 import type { Minting } from '../idempotency/minting.js'
 import { ENGINE, Instance } from '../instance.js'
 import { Views } from '../views.js'
+import { unchosen, type ChosenAddress } from './inbox-requests.dto.js'
 import { Inboxes, type Created, type NewInbox } from './inboxes.service.js'
 
 /** Creates inboxes with addresses that their creators choose. */
@@ -28,7 +29,12 @@ export class ChosenAddresses {
    * Creates the inbox of an address, of which there is at most one active inbox. An address whose inbox has ended can be
    * used again. Throws as `Inboxes.create` does, and invalid-request, domain-not-verified, address-taken and catching-up.
    */
-  async create(principal: Principal, minting: Minting, wanted: NewInbox, address: Address): Promise<Created> {
+  async create(
+    principal: Principal,
+    minting: Minting,
+    wanted: NewInbox,
+    { address, pointer }: ChosenAddress,
+  ): Promise<Created> {
     const owner = await this.requireDomain(principal, address)
     // A repeat of the request has the same claim, and so knows the inbox that an earlier run has created.
     const claim = minting.id('inb')
@@ -36,6 +42,7 @@ export class ChosenAddresses {
       this.inboxes.create(principal, minting, { ...wanted, chosen: { inboxId, address, claim } })
     const { inboxes } = this.views
     const found = await this.views.find('inbox-events', () => inboxes.inboxAt(address))
+    if (found === null && !canBeChosen(address)) throw unchosen(pointer)
     const current = found === null ? null : asOf(found.inbox, this.instance.now())
     if (current?.state === 'active' && !isOfFormerOwner(current, owner)) {
       if ((await this.claimOf(principal, current)) === claim) return create(current.id)

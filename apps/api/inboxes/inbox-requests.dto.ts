@@ -14,9 +14,9 @@ import { MAX_RETENTION } from '#libs/domain/account/access.js'
 import type { Address } from '#libs/domain/inbox/events.js'
 import type { Inbox } from '#libs/domain/inbox/inbox.js'
 import { MAX_LABEL_BYTES, MAX_LABELS, parseLifespan, UNIT_MS } from '#libs/domain/inbox/new-inbox.js'
-import { chosenAddressOf } from '#libs/mail/mailbox.js'
+import { untaggedAddressOf } from '#libs/mail/mailbox.js'
 import { IsCursor, IsLimit, IsOrder } from '../http/list-pages.js'
-import { invalid } from '../http/problems.js'
+import { invalid, type Problem } from '../http/problems.js'
 import {
   IfGiven,
   IsParsed,
@@ -93,7 +93,8 @@ export class InboxProperties {
   labels?: Record<string, string>
 }
 
-const ADDRESS =
+/** Mail may have made inboxes with others, which can be created again. */
+const CHOSEN_ADDRESS =
   'a local part of at most 64 octets, without quotes, spaces, "+" or misplaced dots, and a domain: "support@staging.example.com"'
 
 /** The body of POST /v1/inboxes. */
@@ -106,7 +107,7 @@ export class CreateInbox extends InboxProperties {
     'Its address, such as `support@staging.example.com`, in one of your domains. Default: a generated address.',
   )
   @IfGiven()
-  @IsParsed('isAddress', chosenAddressOf, `$property must have ${ADDRESS}`, {
+  @IsParsed('isAddress', untaggedAddressOf, `$property must have ${CHOSEN_ADDRESS}`, {
     ...{ type: 'string', maxLength: 320, pattern: '^[^\\s@+"]+@[^\\s@]+$' },
   })
   address?: string
@@ -120,18 +121,32 @@ export class CreateInbox extends InboxProperties {
   domain?: string
 }
 
+/** An address, with the property of the request that has it. */
+export interface ChosenAddress {
+  address: Address
+  pointer: string
+}
+
 /** The address that a new inbox is to have; null for a generated one. Throws invalid-request. */
-export function readChosenAddress({ address, local_part: local, domain }: CreateInbox): Address | null {
-  if (local === undefined && domain === undefined) return address === undefined ? null : readAddress(address)
+export function readChosenAddress(body: CreateInbox): ChosenAddress | null {
+  const { address, local_part: local, domain } = body
+  if (local === undefined && domain === undefined) {
+    return address === undefined ? null : { address: readAddress(address), pointer: '/address' }
+  }
   if (address !== undefined || local === undefined || domain === undefined) {
     throw invalid({ detail: 'either address may be given, or local_part and domain together', pointer: '' })
   }
-  const chosen = chosenAddressOf(`${local}@${domain}`)
-  if (chosen !== null) return chosen
-  throw invalid({ detail: `local_part and domain must make ${ADDRESS}`, pointer: '/local_part' })
+  const chosen = untaggedAddressOf(`${local}@${domain}`)
+  if (chosen !== null) return { address: chosen, pointer: '/local_part' }
+  throw unchosen('/local_part')
 }
 
-const readAddress = validated(chosenAddressOf)
+/** What is thrown for an address that an inbox can't be created with. */
+export function unchosen(pointer: string): Problem {
+  return invalid({ detail: `the address must have ${CHOSEN_ADDRESS}`, pointer })
+}
+
+const readAddress = validated(untaggedAddressOf)
 
 function IsTextOfAddress(): PropertyDecorator {
   const message = '$property must be a string of at most 320 characters'

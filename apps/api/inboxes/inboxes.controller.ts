@@ -82,10 +82,10 @@ export class InboxesController {
     const { duration, name = null, labels = {}, password_protected: isProtected = false } = body
     const domain = this.instance.settings.mailDomain
     const wanted = { duration, name, labels, isProtected, domain }
-    const address = readChosenAddress(body)
-    const created = await (address === null
+    const chosen = readChosenAddress(body)
+    const created = await (chosen === null
       ? this.inboxes.create(principal, minting, wanted)
-      : this.chosen.create(principal, minting, wanted, address))
+      : this.chosen.create(principal, minting, wanted, chosen))
     setCursor(reply, created)
     return withLocation(reply, inboxesPathOf(reply.request), createdInboxJson(created))
   }
