@@ -106,6 +106,9 @@ function changesOf({ subdomains, create, reject, deliver, duration, label: label
   return { subdomains, catchAll: { action: 'create', duration, labels: labels && pairsOf(labels) } }
 }
 
+const OTHER_MX =
+  'Other hosts receive mail of this domain too: some mail may go there. Use a subdomain that receives no other mail.'
+
 function domainPath(id: string): string {
   return `/v1/domains/${encodeURIComponent(id)}`
 }
@@ -114,8 +117,13 @@ function domainText({ id, records, catch_all, ...domain }: Domain): string {
   const text = facts({ 'domain id': id, ...domain, 'catch all': JSON.stringify(catch_all) })
   if (records.length === 0) return text
   const rows = records.map((each) => [
-    ...[each.type, each.name, each.priority, each.value, each.status],
+    ...[each.type, each.name, each.zone_name, each.priority, each.value, each.status],
     each.found.join(', '),
   ])
-  return `${text}\n\n${table(['type', 'name', 'priority', 'value', 'status', 'found'], rows)}`
+  const columns = ['type', 'name', 'name in zone', 'priority', 'value', 'status', 'found']
+  const isShared = records.some(
+    ({ type, value, status, found }) =>
+      type === 'MX' && status === 'valid' && found.some((each) => !each.endsWith(` ${value}`)),
+  )
+  return `${text}\n\n${table(columns, rows)}${isShared ? `\n\n${OTHER_MX}` : ''}`
 }

@@ -407,6 +407,9 @@ export const text = {
     status: 'Status',
     recordStatus: { missing: 'missing', invalid: 'different', valid: 'found' },
     found: (values: string) => `Found: ${values}`,
+    inZone: 'in its zone:',
+    otherMx: (values: string) =>
+      `Other hosts receive mail of this name too (${values}): some mail may go there. Use a subdomain that receives no other mail.`,
     changeTitle: (name: string) => `Change ${name}`,
     deleteTitle: (name: string) => `Delete ${name}`,
     deleteWarning:

@@ -44,8 +44,8 @@ export interface SmtpEdge {
    * operator's.
    */
   caFile: string | null
-  /** Whether mail to an address of a domain that belongs to nobody makes an inbox. */
-  isCatcher: boolean
+  /** The domains that belong to nobody whose mail makes inboxes, in words; null if there are none. */
+  caught: string | null
 }
 
 /** The fields of the log line about the ports that a process listens on. */
@@ -137,7 +137,7 @@ export async function startSmtp(options: SmtpEdgeOptions): Promise<SmtpEdge> {
     unknownRecipients: new UnknownRecipients(),
   })
   running.defer(() => server.drain(DRAIN_MS))
-  const { smtpHost, smtpPort, smtpsPort } = settings
+  const { smtpHost, smtpPort, smtpsPort, acceptDomains } = settings
   const port = await listeningPort(server.listen(smtpPort, smtpHost), 'MAYFLY_SMTP_PORT')
   const tlsPort =
     smtpsPort === null
@@ -147,7 +147,7 @@ export async function startSmtp(options: SmtpEdgeOptions): Promise<SmtpEdge> {
     port,
     tlsPort,
     caFile: certificate?.caFile ?? null,
-    isCatcher: domains.unknownRecipients === 'create',
+    caught: domains.unknownRecipients === 'create' ? 'any other domain' : (acceptDomains?.join(', ') ?? null),
   }
 }
 

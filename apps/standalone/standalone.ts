@@ -115,7 +115,7 @@ Mayfly is listening.
   SMTP       ${host}:${smtp.port}
 ${smtp.tlsPort === null ? '' : `  SMTPS      ${host}:${smtp.tlsPort}\n`}${
     smtp.caFile === null ? '' : `  CA file    ${smtp.caFile}  (make the SMTP client trust it)\n`
-  }${smtp.isCatcher ? CATCHER_NOTICE : ''}${consoleNotice(consoleLink)}${keyNotice(firstKey, dataDir)}
+  }${smtp.caught === null ? '' : caughtNotice(smtp.caught)}${consoleNotice(consoleLink)}${keyNotice(firstKey, dataDir)}
 Try it: create an inbox, send it a mail, wait for the mail.
 
   export MAYFLY_KEY=${keyForSession(firstKey)}
@@ -129,9 +129,11 @@ Try it: create an inbox, send it a mail, wait for the mail.
 `
 }
 
-const CATCHER_NOTICE = `
-  Mail to an address of any other domain makes an inbox: point your application's SMTP settings here.
+function caughtNotice(domains: string): string {
+  return `
+  Mail to an address of ${domains} makes an inbox: point your application's SMTP settings here.
 `
+}
 
 function consoleNotice(link: string | null): string {
   return link === null ? '' : `\n  Web console, with this link once, within 10 minutes:\n\n    ${link}\n`

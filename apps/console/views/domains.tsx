@@ -131,11 +131,16 @@ function DomainPart({ domain, onChanged }: { domain: Domain; onChanged: () => vo
 function Records({ records }: Pick<Domain, 'records'>) {
   return (
     <Table columns={[text.domains.type, text.name, text.domains.value, text.domains.status]}>
-      {records.map(({ type, name, value, priority, status, found }) => (
+      {records.map(({ type, name, zone_name: zoneName, value, priority, status, found }) => (
         <tr key={`${type} ${name}`}>
           <td>{type}</td>
           <td>
             <code>{name}</code> <CopyButton value={name} label={text.copyWhat(name)} />
+            <br />
+            <small>
+              {text.domains.inZone} <code>{zoneName}</code>{' '}
+              <CopyButton value={zoneName} label={text.copyWhat(zoneName)} />
+            </small>
           </td>
           <td>
             <code>{priority === null ? value : `${priority} ${value}`}</code>{' '}
@@ -147,6 +152,12 @@ function Records({ records }: Pick<Domain, 'records'>) {
               <>
                 <br />
                 <small>{text.domains.found(found.join(', '))}</small>
+              </>
+            )}
+            {status === 'valid' && type === 'MX' && found.some((each) => !each.endsWith(` ${value}`)) && (
+              <>
+                <br />
+                <small>{text.domains.otherMx(found.join(', '))}</small>
               </>
             )}
           </td>
