@@ -16,6 +16,7 @@ import {
 } from '#libs/ports/key-vault/sealing.js'
 import type { KeyVault } from '#libs/ports/key-vault/key-vault.js'
 import { isExcess, type AccountQuotas } from '#libs/ports/read-model/account-quotas.js'
+import { ViewsCatchingUpError } from '#libs/ports/read-model/consistent-views.js'
 import { InboxCapacity, type Reservation } from '#libs/ports/read-model/inbox-capacity.js'
 import type { MailQueries } from '#libs/ports/read-model/queries.js'
 import type { InboxRow } from '#libs/ports/read-model/views.js'
@@ -198,6 +199,7 @@ export class Acceptance {
       ]
     } catch (error) {
       reservation?.release()
+      if (error instanceof ViewsCatchingUpError) return REFUSALS.catchingUp
       this.options.onError(error)
       return REFUSALS.readModelUnavailable
     }

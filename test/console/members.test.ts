@@ -7,22 +7,9 @@ import { startMayfly, type Mayfly } from '#test/harness/mayfly.js'
 import { invite, join, type Access } from '#test/harness/members.js'
 import { describeWith } from '#test/harness/tools.js'
 import { until } from '#test/harness/until.js'
+import { ADMIN_VIEWS, AUDITOR_VIEWS, linksOf, MAIL_VIEWS, VIEWS_OF_ALL, viewsIn } from './sidebar.js'
 
 const READS_MAIL = ['content:read']
-const MAIL_VIEWS = ['mail', 'refused', 'inboxes', 'smtp']
-const VIEWS_OF_ALL = ['keys', 'usage', 'account', 'status']
-const AUDITOR_VIEWS = [...VIEWS_OF_ALL, 'activity', 'audit']
-const ADMIN_VIEWS = [...AUDITOR_VIEWS, 'domains', 'members']
-
-/** The URLs of the views that the sidebar links to, without their dialogs. */
-async function linksOf(page: Page): Promise<string[]> {
-  await page.getByRole('navigation').getByRole('link', { name: 'Account' }).waitFor()
-  const paths = await page.evaluate<string[]>(
-    `[...document.querySelectorAll('nav a[href^="/console/"]')].map((link) => link.getAttribute('href'))`,
-  )
-  return paths.filter((path) => !path.includes('dialog='))
-}
-
 describeWith('chromium')('the members of an account in the console', () => {
   let mayfly: Mayfly
   let browser: Browser
@@ -208,10 +195,8 @@ describeWith('chromium')('the members of an account in the console', () => {
   ])('see the views of %j, and nothing that is refused', async (access, first, views) => {
     const { page, errors } = await openAs((await invite(await newAccount(), access)).url)
     await page.getByRole('heading', { name: first, level: 1 }).waitFor()
-    const links = await linksOf(page)
-    const shown = new Set(links.map((link) => link.split(/[/?]/)[2]))
-    expect([...shown].toSorted()).toEqual(views.toSorted())
-    for (const link of links) await openView(page, mayfly.url + link)
+    expect(await viewsIn(page)).toEqual(views.toSorted())
+    for (const link of await linksOf(page)) await openView(page, mayfly.url + link)
     expect(errors).toEqual([])
   })
 })

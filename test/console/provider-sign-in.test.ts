@@ -10,8 +10,10 @@ import {
 } from '#test/harness/identity-provider.js'
 import { startMayfly, type Mayfly } from '#test/harness/mayfly.js'
 import { invite } from '#test/harness/members.js'
+import { expectProblem } from '#test/harness/problem.js'
 import { describeWith } from '#test/harness/tools.js'
 import { until } from '#test/harness/until.js'
+import { AUDITOR_VIEWS, MAIL_VIEWS, VIEWS_OF_ALL, viewsIn } from './sidebar.js'
 
 /** Without a session, the page is answered 401; and the pages of the provider load fonts that are not there. */
 const isScriptError = (text: string) => !text.startsWith('Failed to load resource')
@@ -75,6 +77,10 @@ describeWith('chromium')('sign-in to the console with an identity provider', () 
         'provider'
       )
     })
+    await owner.page.getByRole('button', { name: 'Change the quota: Active inboxes' }).click()
+    await owner.page.getByRole('dialog').getByLabel('Limit').fill('2')
+    await owner.page.getByRole('dialog').getByRole('button', { name: 'Save' }).click()
+    await owner.page.getByText('Active inboxes: 1 of 2').waitFor()
     await linkTo(owner.page, 'Members').click()
     for (const role of ['developer', 'auditor']) {
       await owner.page.getByRole('button', { name: 'Invite', exact: true }).click()
@@ -91,30 +97,39 @@ describeWith('chromium')('sign-in to the console with an identity provider', () 
 
     const developer = await signIn('developer')
     await linkTo(developer.page, 'Sign-up').waitFor()
-    expect(await linkTo(developer.page, 'Members').count()).toBe(0)
+    expect(await viewsIn(developer.page)).toEqual([...MAIL_VIEWS, ...VIEWS_OF_ALL].toSorted())
     await linkTo(developer.page, 'API keys').click()
     await developer.page.getByRole('button', { name: 'Create key' }).click()
     const dialog = developer.page.getByRole('dialog')
     await dialog.getByLabel('Name').fill('my laptop')
     await dialog.getByRole('button', { name: 'Create', exact: true }).click()
     const personal = { ...mayfly, apiKey: (await dialog.locator('[data-secret]').textContent()) ?? '' }
-    expect((await call(personal, 'GET', '/v1/inboxes')).status).toBe(200)
+    expect((await call(personal, 'POST', '/v1/inboxes')).status).toBe(201)
+    const refused = await call(personal, 'POST', '/v1/inboxes')
+    expectProblem(refused, { status: 429, code: 'quota-exceeded', detail: /2/ })
 
     const auditor = await signIn('auditor')
     await linkTo(auditor.page, 'Usage').waitFor()
-    expect(await linkTo(auditor.page, 'Sign-up').count()).toBe(0)
+    expect(await viewsIn(auditor.page)).toEqual(AUDITOR_VIEWS.toSorted())
 
     await owner.page.reload()
     await row(owner.page, 'developer@example.com').getByText('signs in with 127.0.0.1').waitFor()
     await row(owner.page, 'developer@example.com').getByRole('button', { name: 'Remove' }).click()
     await owner.page.getByRole('dialog').getByRole('button', { name: 'Remove' }).click()
     await developer.page.getByText('Your session has ended.').waitFor()
-    await until('the key to end', async () => (await call(personal, 'GET', '/v1/inboxes')).status === 401)
+    await until(
+      'the key to end',
+      async () => (await call(personal, 'GET', '/v1/inboxes')).status === 401,
+      1_000,
+    )
     expect((await call(user, 'GET', '/v1/inboxes')).status).toBe(200)
 
     await linkTo(auditor.page, 'Activity').click()
     await row(auditor.page, 'member.removed').filter({ hasText: 'owner@example.com' }).waitFor()
     await row(auditor.page, 'account.sign-in-set').getByText('sign_in: any → provider').waitFor()
+    await row(auditor.page, 'account.quota-set').getByText('quotas.inboxes: 2').waitFor()
+    await row(auditor.page, 'account.api-key-issued').getByText('name: my laptop').waitFor()
+    await row(auditor.page, 'member.invited').filter({ hasText: 'owner@example.com' }).first().waitFor()
 
     // Signing out ends the session at the provider too, which asks first.
     await auditor.page.getByRole('button', { name: 'Sign out' }).click()

@@ -334,6 +334,15 @@ describe('hostile HTTP', () => {
     expect(JSON.parse(answer.body)).toMatchObject({ name: 'slow' })
   })
 
+  it('reads a body of empty lines', async () => {
+    const body = `{${'\r\n\r\n'.repeat(50_000)}"name":"empty lines"}`
+    const answer = await call<InboxJson>(mayfly, 'POST', '/v1/inboxes', {
+      body: Buffer.from(body),
+      headers: { 'content-type': 'application/json' },
+    })
+    expect(answer).toMatchObject({ status: 201, body: { name: 'empty lines' } })
+  })
+
   it('is not delayed by clients that stop sending', async () => {
     const beginnings = [
       '',

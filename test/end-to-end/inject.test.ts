@@ -448,6 +448,11 @@ describe('mail that is put in without SMTP', () => {
     ]) {
       expectProblem(answer, { status: 413, code: 'body-too-large', detail: /50000 bytes/ })
     }
+    const lines = `Subject: lines\r\n\r\n${'a\r\n\r\n'.repeat(10_000)}`.slice(0, 50_000)
+    const accepted = await inject(mayfly, inbox, Buffer.from(lines), RFC822)
+    expect({ status: accepted.status, size: accepted.body.size }).toEqual({ status: 201, size: 50_000 })
+    const refused = await inject(mayfly, inbox, Buffer.from(`${lines}\n`), RFC822)
+    expectProblem(refused, { status: 413, code: 'body-too-large', detail: /50000 bytes/ })
     expect((await inject(mayfly, inbox, source.subarray(1), RFC822)).status).toBe(201)
   })
 })

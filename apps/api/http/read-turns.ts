@@ -1,9 +1,10 @@
+import type { IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
 import { FairQueue } from '#libs/runtime/fairness/fair-queue.js'
 import { Budget, type Release } from '#libs/runtime/fairness/budget.js'
 import { addressGroup, plainAddress } from '#libs/runtime/remote-address.js'
 
-/** The maximum that the parser gets at once. A piece also ends at the end of a request's headers. */
+/** The maximum that the parser gets at once. A piece also ends at the end of a request's headers, outside of bodies. */
 const PIECE_BYTES = 2 * 1024
 const END_OF_HEADERS = '\r\n\r\n'
 /** The time for parsing in one turn of the event loop. */
@@ -20,6 +21,8 @@ interface Connection {
   /** Passes bytes to the parser, or null for the end. */
   push: (bytes: Buffer | null) => boolean
   unread: Buffer
+  /** The request whose body is being read. */
+  request: IncomingMessage | null
   release: Release
   /** Whether the client has closed its side after `unread`. */
   isEnded: boolean
@@ -60,6 +63,7 @@ export class ReadTurns {
       address: addressGroup(plainAddress(socket.remoteAddress)),
       push: socket.push.bind(socket),
       unread: NOTHING,
+      request: null,
       release: () => undefined,
       isEnded: false,
       holds: 0,
@@ -78,6 +82,12 @@ export class ReadTurns {
     })
     // Without a listener the parser reads from the connection directly, past `push`.
     socket.on('data', () => undefined)
+  }
+
+  /** Must be called for each request that may have a body, as soon as its headers are parsed. */
+  expectBody(request: IncomingMessage): void {
+    const connection = this.connections.get(request.socket)
+    if (connection !== undefined) connection.request = request
   }
 
   /** Stops parsing a connection until the returned function is called. */
@@ -123,7 +133,8 @@ export class ReadTurns {
     const startedMs = performance.now()
     this.schedule()
     const { unread, isEnded } = connection
-    const piece = firstPiece(unread)
+    if (connection.request?.complete === true) connection.request = null
+    const piece = firstPiece(unread, connection.request !== null)
     connection.unread = unread.subarray(piece.length)
     if (piece.length === unread.length) connection.release()
     const mayContinue = connection.push(piece)
@@ -167,8 +178,9 @@ export class ReadTurns {
   }
 }
 
-function firstPiece(unread: Buffer): Buffer {
+function firstPiece(unread: Buffer, isInBody: boolean): Buffer {
   const piece = unread.subarray(0, PIECE_BYTES)
+  if (isInBody) return piece
   const end = piece.indexOf(END_OF_HEADERS)
   return end < 0 ? piece : piece.subarray(0, end + END_OF_HEADERS.length)
 }

@@ -24,7 +24,7 @@ const JSON_TYPE = /^application\/json[ \t]*(;|$)/i
 const LINES_TYPE = /^application\/x-ndjson[ \t]*(;|$)/i
 const MAIL_TYPE = /^message\/rfc822[ \t]*(;|$)/i
 const MAX_DISCARDED_BYTES = 4 * 1024 * 1024
-/** Smaller pieces of a body count as this many bytes: a body could be 262,144 chunks of one byte. */
+/** The mean size of a body's pieces, at least: a body could be 262,144 chunks of one byte. */
 const MIN_PIECE_BYTES = 16
 /** Bodies over this size need memory from the account's budget. */
 export const SMALL_BODY_BYTES = 16 * 1024
@@ -164,10 +164,14 @@ export function discardBody(raw: IncomingMessage): void {
 /** Resolves at the end of a body. Rejects with body-too-large if it has too many bytes or pieces. */
 function readPieces(raw: IncomingMessage, maxBytes: number, take: (piece: Buffer) => void): Promise<void> {
   let left = maxBytes
+  let piecesLeft = Math.ceil(maxBytes / MIN_PIECE_BYTES)
   return new Promise((resolve, reject) => {
     raw.on('data', (piece: Buffer) => {
-      left -= Math.max(piece.length, MIN_PIECE_BYTES)
+      left -= piece.length
+      piecesLeft -= 1
       if (left < 0) reject(tooLarge(maxBytes))
+      else if (piecesLeft < 0)
+        reject(tooLarge(maxBytes, `, in chunks of ${MIN_PIECE_BYTES} bytes on average`))
       else take(piece)
     })
     raw.once('end', resolve)
@@ -201,8 +205,8 @@ function unfinished(): Problem {
   return new Problem('invalid-request', { detail: 'The connection ended before the body.' })
 }
 
-function tooLarge(maxBytes: number): Problem {
-  return new Problem('body-too-large', { detail: `A body may have at most ${maxBytes} bytes.` })
+function tooLarge(maxBytes: number, how = ''): Problem {
+  return new Problem('body-too-large', { detail: `A body may have at most ${maxBytes} bytes${how}.` })
 }
 
 function unsupported(detail: string): Problem {

@@ -138,7 +138,8 @@ export function makeServer(
     const isBodyRead = raw.method !== 'GET' && raw.method !== 'HEAD'
     const bodyBytes = isBodyRead ? bodies.memoryOf(request) : 0
     const resume = bodyBytes > SMALL_BODY_BYTES ? reads.hold(raw.socket) : null
-    if (!isBodyRead) discardBody(raw)
+    if (isBodyRead) reads.expectBody(raw)
+    else discardBody(raw)
     try {
       const isAllowedOrigin = await start(request, reply)
       if (isAllowedOrigin && cors.isPreflight(request)) {
