@@ -192,7 +192,9 @@ export class Recipients {
     }
     const { senderKey, declaredBytes } = attempt
     let refusal = refusalOf(inbox, now())
-    if (refusal === null && (await quotas.isSuspended(inbox.accountId))) refusal = REFUSALS.accountSuspended
+    // A suspended account is the reason also for a full inbox.
+    const mayReceive = refusal === null || refusal === REFUSALS.inboxFull
+    if (mayReceive && (await quotas.isSuspended(inbox.accountId))) refusal = REFUSALS.accountSuspended
     if (refusal === null) {
       const space = await quotas.reserve(inbox, usedByMail(declaredBytes ?? 1))
       if (isExcess(space)) refusal = REFUSALS.quotaExceeded

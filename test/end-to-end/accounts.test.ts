@@ -25,6 +25,7 @@ import { askConsole, secretIn, signIn } from '#test/harness/console.js'
 import { NotStartedError } from '#test/harness/mayfly-process.js'
 import { startMayfly, type Mayfly } from '#test/harness/mayfly.js'
 import { expectProblem } from '#test/harness/problem.js'
+import { answerToRcpt } from '#test/harness/smtp.js'
 import { until } from '#test/harness/until.js'
 
 const ID = /^acc_[0-7][0-9a-hjkmnp-tv-z]{25}$/
@@ -129,6 +130,16 @@ describe('accounts', () => {
     for (const target of [caller, holder]) expect((await read(target)).status).toBe(200)
     const subjects = (await messagesOf(caller, inbox.id, 1)).map(({ subject }) => subject)
     expect(subjects).toContain('again')
+  })
+
+  it('are the reason why mail to a full inbox is refused while they are suspended', async () => {
+    const { id, key } = await openAccount(mayfly, { plan: 'enterprise', limits: { max_messages: 1 } })
+    const caller = withKey(mayfly, await issueKey(withKey(mayfly, key)))
+    const { address } = await createInbox(caller)
+    await send(mayfly, address, mail('only', 'only'))
+    await until('a full inbox', async () => (await answerToRcpt(mayfly, address)).startsWith('552 5.2.2'))
+    await call(mayfly, 'POST', `/v1/accounts/${id}/suspend`)
+    await until('a suspension', async () => (await answerToRcpt(mayfly, address)).startsWith('550 5.2.1'))
   })
 
   it('can be suspended, resumed and closed by operators only, and not by a key of their own', async () => {

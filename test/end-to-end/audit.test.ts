@@ -310,6 +310,10 @@ describe('the audit log of an account', () => {
     await expect(fileOf(foreign, `${log.id}/records?from=0&to=1`)).rejects.toThrow(/: 404 /)
     await expect(fileOf(reader, `${log.id}/records?from=0&to=1`)).rejects.toThrow(/: 403 /)
     await expect(fileOf(reader, `${log.id}/tile/entries/000`)).rejects.toThrow(/: 403 /)
+    const { headers } = await fetch(`${auditor.url}/v1/audit/logs/${log.id}/tile/0/000.p/1`, {
+      headers: { authorization: `Bearer ${auditor.apiKey}` },
+    })
+    expect(headers.get('content-type')).toBe('application/octet-stream')
     const unknown = await call(auditor, 'GET', `${eventPath('evt_01h455vb4pex5vsknk084sn02q')}/proof`)
     expectProblem(unknown, { status: 404, code: 'not-found' })
   })

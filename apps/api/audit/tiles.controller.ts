@@ -4,11 +4,10 @@ import { tilePath } from '#libs/domain/audit/tiles.js'
 import { TILE_WIDTH } from '#libs/domain/audit/tree.js'
 import { Caller, RequireScope, type Principal } from '../access/principal.js'
 import { Reply } from '../http/headers.js'
-import { Produces } from '../http/media-types.js'
+import { BYTES, Produces } from '../http/media-types.js'
 import { notFound } from '../http/problems.js'
 import { AuditLogs } from './audit-logs.service.js'
 
-const BYTES = 'application/octet-stream'
 /** What tiles consist of never changes. */
 const IMMUTABLE = 'private, max-age=604800, immutable'
 

@@ -11,8 +11,9 @@ import { Problem } from './problems.js'
 const PRODUCES = 'produces'
 const JSON_TYPE = 'application/json'
 export const NDJSON = 'application/x-ndjson'
+export const BYTES = 'application/octet-stream'
 
-/** The media type of the handler's answer, if it is not JSON. With parameters, unless they are `charset=utf-8`. */
+/** The media type of the handler's answer, if it is not JSON. Text gets the parameter `charset=utf-8`, if it has none. */
 export function Produces(mediaType: string): MethodDecorator {
   return SetMetadata(PRODUCES, [mediaType])
 }
@@ -30,7 +31,7 @@ export const ProducesAnything = (): MethodDecorator => SetMetadata(PRODUCES, [])
 /** The media types of a handler's answer, the usual one first; none if they are known only when the content is read. */
 function contentTypesOf(reflector: Reflector, handler: Handler): string[] {
   const produced = reflector.get<string[] | undefined>(PRODUCES, handler) ?? [JSON_TYPE]
-  return produced.map((type) => (type.includes(';') ? type : `${type}; charset=utf-8`))
+  return produced.map((type) => (type.includes(';') || type === BYTES ? type : `${type}; charset=utf-8`))
 }
 
 /** As `contentTypesOf`, without parameters. */
