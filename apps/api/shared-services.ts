@@ -54,6 +54,7 @@ export function makeSharedServices(options: ApiOptions, publicUrl: () => string)
   const { log, inboxes, accounts, vault, signals, secrets, keyUse, limits } = engine
   const onExhausted = countExhausted(registry)
   const instance: Instance = { now, settings, isStarted, smtpPort }
+  const { maxMessageBytes } = settings
   const views = new Views(log, inboxes, accounts, vault, signals)
   const logPersonal = errorLog(logger)
   const personal = new PersonalData({
@@ -127,7 +128,7 @@ export function makeSharedServices(options: ApiOptions, publicUrl: () => string)
     /** Nest injects each by its class. */
     injected: [
       ...[views, recorder, plans, knownKeys, keyUse, authenticator, consoleTokens, throttle, requestLimits],
-      new AccountQuotas({ log, views, inboxes, accounts, plans: table, now }),
+      new AccountQuotas({ log, views, inboxes, accounts, plans: table, maxMessageBytes, now }),
       ...[budgets, streams, stalled, waits, contentPool, linkChecks, problems, figures, refusedMail],
       new RecipientDomains({ log, accounts, views, settings }),
       new OpenedMail(settings.openedMailBytes),

@@ -9,13 +9,12 @@ import { faultsForInbox } from '#libs/domain/inbox/fault.js'
 import type { Inbox } from '#libs/domain/inbox/inbox.js'
 import { defaultLifespan, MAX_LABELS } from '#libs/domain/inbox/new-inbox.js'
 import type { Recorder } from '#libs/ports/event-log/cloud-event.js'
-import type { Position } from '#libs/ports/event-log/event-log.js'
 import { createOnce } from '#libs/ports/idempotency/create-once.js'
 import type { IdempotencyStore } from '#libs/ports/idempotency/idempotency-store.js'
 import type { KeyVault } from '#libs/ports/key-vault/key-vault.js'
 import { detailsContext, sealJson } from '#libs/ports/key-vault/sealing.js'
 import type { RateLimits, RatePolicy } from '#libs/ports/rate-limit/rate-limits.js'
-import { isExcess, type AccountQuotas } from '#libs/ports/read-model/account-quotas.js'
+import { isExcess, type AccountQuotas, type QuotaReservation } from '#libs/ports/read-model/account-quotas.js'
 import { ALL } from '#libs/ports/read-model/lists.js'
 import { ViewsCatchingUpError, type ConsistentViews } from '#libs/ports/read-model/consistent-views.js'
 import type { AccountQueries, MailQueries } from '#libs/ports/read-model/queries.js'
@@ -110,14 +109,11 @@ export class AutoInboxes {
     const { id: accountId, limits } = account
     // RCPT TO did not know. Other recipients of the mail may be in another account.
     if (account.suspendedAt !== null) return REFUSALS.recipientsChanged
-    if (!(await this.mayCreate(accountId, sender))) return REFUSALS.tooManyNewInboxes
-    const used = usedByInboxes(1)
-    const reserved = await quotas.reserve({ accountId, environment, keyId }, used)
+    const reserved = await quotas.reserve({ accountId, environment, keyId }, usedByInboxes(1))
     if (isExcess(reserved)) return REFUSALS.quotaExceeded
     try {
-      return await this.append(missing, inboxId, owner, planWithLimits(known, limits), (position) =>
-        reserved.fill(used, position),
-      )
+      if (!(await this.mayCreate(accountId, sender))) return REFUSALS.tooManyNewInboxes
+      return await this.append(missing, inboxId, owner, planWithLimits(known, limits), reserved)
     } finally {
       reserved.release()
     }
@@ -129,7 +125,7 @@ export class AutoInboxes {
     inboxId: InboxId,
     { account, environment, keyId }: Owner,
     { retention, maxMessages }: Plan,
-    onAppended: (position: Position) => void,
+    reserved: QuotaReservation,
   ): Promise<Inbox> {
     const { vault, inboxes, views, recorder, now } = this.options
     const details: InboxDetails = { name: null }
@@ -152,7 +148,7 @@ export class AutoInboxes {
     const [created] = events
     if (created === undefined) throw new Error(`the inbox ${inboxId} was refused`)
     const position = await recorder.record(created, attribution)
-    onAppended(position)
+    reserved.fill(usedByInboxes(1), position)
     await views.waitUntilVisible(position)
     const row = await inboxes.inbox(inboxId)
     if (row === null) throw new ViewsCatchingUpError('The inbox is stored but cannot be read yet.')

@@ -11,7 +11,7 @@ import {
   ViewsCatchingUpError,
   type ConsistentViews,
 } from '#libs/ports/read-model/consistent-views.js'
-import { isExcess, type AccountQuotas } from '#libs/ports/read-model/account-quotas.js'
+import type { AccountQuotas } from '#libs/ports/read-model/account-quotas.js'
 import type { MailQueries } from '#libs/ports/read-model/queries.js'
 import type { ViewProgress } from '#libs/ports/read-model/view-store.js'
 import { addressOf, domainOf } from '#libs/mail/mailbox.js'
@@ -55,7 +55,7 @@ interface RecipientsOptions {
   domains: RecipientDomains
   settings: Pick<Settings, 'maxBacklog' | 'discardFrom'>
   usage: MailUsage
-  quotas: Pick<AccountQuotas, 'reserve' | 'isSuspended'>
+  quotas: Pick<AccountQuotas, 'exceeded' | 'isSuspended'>
   refusedMail: Pick<RefusedMailSender, 'add'>
   now: () => Date
   onError: (error: unknown) => void
@@ -196,9 +196,8 @@ export class Recipients {
     const mayReceive = refusal === null || refusal === REFUSALS.inboxFull
     if (mayReceive && (await quotas.isSuspended(inbox.accountId))) refusal = REFUSALS.accountSuspended
     if (refusal === null) {
-      const space = await quotas.reserve(inbox, usedByMail(declaredBytes ?? 1))
-      if (isExcess(space)) refusal = REFUSALS.quotaExceeded
-      else space.release()
+      const exceeded = await quotas.exceeded(inbox, usedByMail(Math.max(declaredBytes ?? 1, 1)))
+      if (exceeded !== null) refusal = REFUSALS.quotaExceeded
     }
     if (refusal === null) return inbox
     usage.refused(inbox, senderKey, refusal)

@@ -45,7 +45,7 @@ export interface SmtpEdge {
    */
   caFile: string | null
   /** The domains that belong to nobody whose mail makes inboxes, in words; null if there are none. */
-  caught: string | null
+  caughtDomains: string | null
 }
 
 /** The fields of the log line about the ports that a process listens on. */
@@ -84,7 +84,8 @@ export async function startSmtp(options: SmtpEdgeOptions): Promise<SmtpEdge> {
   running.defer(() => recorded.close())
   const usage = new MailUsage(recorded, now)
   const views = new ConsistentViews(log, inboxes, signals)
-  const quotas = new AccountQuotas({ log, views, inboxes, accounts, plans, now })
+  const { maxMessageBytes } = settings
+  const quotas = new AccountQuotas({ log, views, inboxes, accounts, plans, maxMessageBytes, now })
   const domains = new RecipientDomains({ log, accounts, views, settings })
   const isEmbedded = engineName(settings) === 'embedded'
   const refusedMail = new RefusedMailSender({ signals, domains, isEmbedded, now, onError })
@@ -147,7 +148,8 @@ export async function startSmtp(options: SmtpEdgeOptions): Promise<SmtpEdge> {
     port,
     tlsPort,
     caFile: certificate?.caFile ?? null,
-    caught: domains.unknownRecipients === 'create' ? 'any other domain' : (acceptDomains?.join(', ') ?? null),
+    caughtDomains:
+      domains.unknownRecipients === 'create' ? 'any other domain' : (acceptDomains?.join(', ') ?? null),
   }
 }
 

@@ -115,7 +115,7 @@ Mayfly is listening.
   SMTP       ${host}:${smtp.port}
 ${smtp.tlsPort === null ? '' : `  SMTPS      ${host}:${smtp.tlsPort}\n`}${
     smtp.caFile === null ? '' : `  CA file    ${smtp.caFile}  (make the SMTP client trust it)\n`
-  }${smtp.caught === null ? '' : caughtNotice(smtp.caught)}${consoleNotice(consoleLink)}${keyNotice(firstKey, dataDir)}
+  }${smtp.caughtDomains === null ? '' : catcherNotice(smtp.caughtDomains)}${consoleNotice(consoleLink)}${keyNotice(firstKey, dataDir)}
 Try it: create an inbox, send it a mail, wait for the mail.
 
   export MAYFLY_KEY=${keyForSession(firstKey)}
@@ -129,7 +129,7 @@ Try it: create an inbox, send it a mail, wait for the mail.
 `
 }
 
-function caughtNotice(domains: string): string {
+function catcherNotice(domains: string): string {
   return `
   Mail to an address of ${domains} makes an inbox: point your application's SMTP settings here.
 `

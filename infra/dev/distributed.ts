@@ -139,7 +139,7 @@ async function main(): Promise<void> {
         port: smtp.smtpPort ?? 0,
         tlsPort: smtp.smtpsPort ?? null,
         caFile: smtp.smtpCaFile ?? null,
-        caught: null,
+        caughtDomains: null,
       },
       firstKey: { secret: settings.MAYFLY_BOOTSTRAP_API_KEY },
       dataDir: '',

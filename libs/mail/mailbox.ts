@@ -30,7 +30,7 @@ const CHOSEN =
 const MAX_LOCAL_BYTES = 64
 const MAX_ADDRESS_BYTES = 254
 
-/** The address of `addressOf` if no tag of the mailbox is lost. Mail may have made its inbox. */
+/** The address of `addressOf`, if the mailbox has no tag and is not too long: one that mail may have made an inbox for. */
 export function untaggedAddressOf(mailbox: string): Address | null {
   const address = addressOf(mailbox)
   const isShort = address !== null && Buffer.byteLength(address) <= MAX_ADDRESS_BYTES

@@ -70,7 +70,7 @@ describe('Mayfly, killed at random moments under load', () => {
         mayfly = await mayfly.restart()
       }
       const load = startLoad(mayfly, acknowledged, { senders: 6, creators: 0, isPersistent: true })
-      await until('refusals', () => load.fullRefusals() >= 6, ROUND_MS)
+      await until('refusals', () => load.quotaRefusals() >= 6, ROUND_MS)
       await load.stop()
       await acknowledged.verify(mayfly)
       expect(await usedToday(mayfly)).toBe(limit)

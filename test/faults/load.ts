@@ -16,8 +16,8 @@ export interface Load {
   failures(): unknown[]
   /** Those failures that are permanent refusals: always wrong, because only acknowledged inboxes are used. */
   permanentRefusals(): unknown[]
-  /** The number of those failures that are mails refused because of a quota or a full inbox. */
-  fullRefusals(): number
+  /** The number of those failures that are mails refused because of a quota. */
+  quotaRefusals(): number
   /** Resolves once every sender and creator has stopped. */
   stop(): Promise<void>
 }
@@ -117,7 +117,7 @@ export function startLoad(
     acknowledgements: () => acknowledgements,
     failures: () => [...failures],
     permanentRefusals: () => failures.filter(isPermanentRefusal),
-    fullRefusals: () => failures.filter((error) => replyCodeOf(error) === 452).length,
+    quotaRefusals: () => failures.filter((error) => /^(?=.*452).*quota/.test(String(error))).length,
     async stop() {
       isStopped = true
       await Promise.all(workers)
@@ -127,12 +127,7 @@ export function startLoad(
 
 function isPermanentRefusal(error: unknown): boolean {
   if (error instanceof UnexpectedAnswerError) return error.status < 500
-  return replyCodeOf(error) >= 500
-}
-
-/** The code of an SMTP reply; 0 for another failure. */
-function replyCodeOf(error: unknown): number {
-  return error instanceof Error && 'responseCode' in error ? Number(error.responseCode) : 0
+  return error instanceof Error && 'responseCode' in error && Number(error.responseCode) >= 500
 }
 
 /** Any inbox or, half of the time, one of the newest, which are the most likely to be lost. */

@@ -11,7 +11,7 @@ import { invalid, Problem, unavailable } from '../http/problems.js'
 import type { Minting } from '../idempotency/minting.js'
 import { ENGINE, Instance } from '../instance.js'
 import { Views } from '../views.js'
-import { unchosen, type ChosenAddress } from './inbox-requests.dto.js'
+import { addressNotAllowed, type ChosenAddress } from './inbox-requests.dto.js'
 import { Inboxes, type Created, type NewInbox } from './inboxes.service.js'
 
 /** Creates inboxes with addresses that their creators choose. */
@@ -42,7 +42,7 @@ export class ChosenAddresses {
       this.inboxes.create(principal, minting, { ...wanted, chosen: { inboxId, address, claim } })
     const { inboxes } = this.views
     const found = await this.views.find('inbox-events', () => inboxes.inboxAt(address))
-    if (found === null && !canBeChosen(address)) throw unchosen(pointer)
+    if (found === null && !canBeChosen(address)) throw addressNotAllowed(pointer)
     const current = found === null ? null : asOf(found.inbox, this.instance.now())
     if (current?.state === 'active' && !isOfFormerOwner(current, owner)) {
       if ((await this.claimOf(principal, current)) === claim) return create(current.id)

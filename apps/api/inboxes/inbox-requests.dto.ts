@@ -138,11 +138,11 @@ export function readChosenAddress(body: CreateInbox): ChosenAddress | null {
   }
   const chosen = untaggedAddressOf(`${local}@${domain}`)
   if (chosen !== null) return { address: chosen, pointer: '/local_part' }
-  throw unchosen('/local_part')
+  throw addressNotAllowed('/local_part')
 }
 
 /** What is thrown for an address that an inbox can't be created with. */
-export function unchosen(pointer: string): Problem {
+export function addressNotAllowed(pointer: string): Problem {
   return invalid({ detail: `the address must have ${CHOSEN_ADDRESS}`, pointer })
 }
 

@@ -154,10 +154,10 @@ function Records({ records }: Pick<Domain, 'records'>) {
                 <small>{text.domains.found(found.join(', '))}</small>
               </>
             )}
-            {status === 'valid' && type === 'MX' && found.some((each) => !each.endsWith(` ${value}`)) && (
+            {status === 'valid' && otherHosts({ type, value, found }).length > 0 && (
               <>
                 <br />
-                <small>{text.domains.otherMx(found.join(', '))}</small>
+                <small>{text.domains.otherMx(otherHosts({ type, value, found }).join(', '))}</small>
               </>
             )}
           </td>
@@ -165,6 +165,15 @@ function Records({ records }: Pick<Domain, 'records'>) {
       ))}
     </Table>
   )
+}
+
+/** The MX records that lead elsewhere. */
+function otherHosts({
+  type,
+  value,
+  found,
+}: Pick<Domain['records'][number], 'type' | 'value' | 'found'>): string[] {
+  return type === 'MX' ? found.filter((each) => !each.endsWith(` ${value}`)) : []
 }
 
 /** Changes a domain, or without one adds it. */

@@ -3,6 +3,7 @@ import type { Account } from '#libs/domain/account/account.js'
 import { quotaName, type QuotaLimit } from '#libs/domain/account/quota.js'
 import { idFromBytes } from '#libs/domain/ids/typeid.js'
 import type { Position } from '#libs/ports/event-log/event-log.js'
+import { ViewsCatchingUpError } from './consistent-views.js'
 import { AccountQuotas, isExcess, type QuotaReservation } from './account-quotas.js'
 
 const accountId = idFromBytes('acc', Buffer.alloc(16, 1))
@@ -18,8 +19,8 @@ class HeldViews {
   used = 0
   end = 0
   position = 0
-  /** What the views show from then on that they show what the log has. */
-  usedLater = 0
+  /** Whether the views of accounts are. */
+  isComplete = true
   private held: Promise<unknown> = Promise.resolve()
 
   hold(): () => void {
@@ -35,11 +36,10 @@ class HeldViews {
         Promise.resolve({ logId: 'log', partitions: [{ ...INBOX_EVENTS, first: 0, end: this.end }] }),
     },
     views: {
-      waitForLatest: () => {
-        this.show(this.usedLater)
-        return Promise.resolve([])
-      },
+      readComplete: (_, read) =>
+        this.isComplete ? read() : Promise.reject(new ViewsCatchingUpError('not complete')),
     },
+    maxMessageBytes: 1_000_000,
     accounts: {
       account: async () => {
         const { account, staging } = this.limits
@@ -76,6 +76,10 @@ class HeldViews {
     this.position = this.end
   }
 
+  showSoon(used: number): void {
+    setTimeout(() => this.show(used), 20)
+  }
+
   async reserve(owner: typeof staging, amount: number): Promise<QuotaReservation> {
     const reserved = await this.quotas.reserve(owner, { inboxes: amount })
     if (isExcess(reserved))
@@ -94,7 +98,6 @@ describe('quotas of an account', () => {
     const first = await views.reserve(staging, 1)
     first.fill({ inboxes: 1 }, views.append())
     views.show(1)
-    views.usedLater = 1
     await views.reserve(staging, 1)
     await expect(views.reserve(staging, 1)).rejects.toThrow('staging: 2 of 2')
     await expect(views.reserve(elsewhere, 9)).rejects.toThrow('null: 2 of 10')
@@ -123,7 +126,6 @@ describe('quotas of an account', () => {
     reserved.fill({ inboxes: 1 }, views.append())
     reserved.release()
     reserved.release()
-    views.usedLater = 1
     views.show(1)
     views.quotas.forget(accountId)
     await expect(views.reserve(staging, 2)).rejects.toThrow('staging: 1 of 2')
@@ -145,29 +147,49 @@ describe('quotas of an account', () => {
   })
 
   it('count what was appended until the views show it, however often they are read', async () => {
-    for (let count = 0; count < 10; count += 1) {
+    for (let count = 0; count < 4; count += 1) {
       const reserved = await views.reserve(elsewhere, 1)
       reserved.fill({ inboxes: 1 }, views.append())
-      views.usedLater += 1
       views.quotas.forget(accountId)
     }
-    expect(views.used).toBeLessThan(10)
-    await expect(views.reserve(elsewhere, 1)).rejects.toThrow('null: 10 of 10')
+    await views.reserve(elsewhere, 2)
+    views.showSoon(4)
+    await expect(views.reserve(elsewhere, 5)).rejects.toThrow('null: 6 of 10')
+    await views.reserve(elsewhere, 4)
   })
 
   it('wait for the views if what they lack could exceed them, and only then', async () => {
     for (let count = 0; count < 5; count += 1) views.append()
-    views.usedLater = 3
     await views.reserve(elsewhere, 5)
     expect(views.position).toBe(0)
+    views.showSoon(3)
     await views.reserve(elsewhere, 2)
     expect(views.position).toBe(5)
     await expect(views.reserve(elsewhere, 1)).rejects.toThrow('null: 10 of 10')
   })
 
+  it('allow exactly as many of concurrent reservations as there is space for', async () => {
+    const all = await Promise.all(
+      Array.from({ length: 30 }, () => views.quotas.reserve(elsewhere, { inboxes: 1 })),
+    )
+    expect(all.filter((each) => !isExcess(each))).toHaveLength(10)
+  })
+
+  it('are unknown while the views lack what decides, or the account', async () => {
+    for (let count = 0; count < 5; count += 1) views.append()
+    await expect(views.reserve(elsewhere, 6)).rejects.toThrow(ViewsCatchingUpError)
+    expect(await views.quotas.exceeded(elsewhere, { inboxes: 6 })).toBeNull()
+    expect(await views.quotas.exceeded(elsewhere, { inboxes: 11 })).toBeNull()
+    views.show(5)
+    expect(await views.quotas.exceeded(elsewhere, { inboxes: 6 })).toMatchObject({ used: 5, limit: 10 })
+    views.isComplete = false
+    views.quotas.forget(accountId)
+    await expect(views.reserve(elsewhere, 1)).rejects.toThrow(ViewsCatchingUpError)
+  })
+
   it('are read for each reservation while little is left', async () => {
     await views.reserve(elsewhere, 1)
-    views.used = views.usedLater = 9
+    views.show(9)
     await expect(views.reserve(elsewhere, 1)).rejects.toThrow('null: 10 of 10')
   })
 })

@@ -15,9 +15,10 @@ import {
 } from '#libs/domain/account/quota.js'
 import type { AccountId, KeyId } from '#libs/domain/ids/typeid.js'
 import type { LogLayout, Position } from '#libs/ports/event-log/event-log.js'
-import type { ConsistentViews } from './consistent-views.js'
+import { ViewsCatchingUpError, type ConsistentViews } from './consistent-views.js'
 import type { AccountQueries, MailQueries, WebhookQueries } from './queries.js'
 import type { ViewProgress } from './view-store.js'
+import { SharedRun } from '#libs/runtime/timing.js'
 
 /** A quota with how much is used of it. */
 export interface UsedQuota extends QuotaLimit {
@@ -73,109 +74,99 @@ export interface QuotaReservation {
   release(): void
 }
 
-/** How much of a quota a record uses. */
-interface Appended {
-  offset: number
-  amount: number
-}
-
 /** `used` is as the views had it when they were last read. */
 interface KnownQuota extends UsedQuota {
-  /** What was appended here and may not be in `used`, by partition, and the sum of it. */
-  appended: Map<number, Appended[]>
-  added: number
+  /** What was appended here and may not be in `used`. */
+  appended: number
   reserved: number
+}
+
+/** A record that was appended here, with how much it uses of each quota. */
+interface AppendedRecord extends Position {
+  uses: { known: KnownQuota; amount: number }[]
 }
 
 interface KnownAccount {
   id: AccountId
   /** By name. */
   quotas: ReadonlyMap<string, KnownQuota>
-  /** How many records the views lacked when they were last read, of any account. */
-  lacking: number
+  /** Those that the views did not show when they were last read. */
+  appended: AppendedRecord[]
   isSuspended: boolean
+  /** What the views lacked when they were last read. */
+  views: ViewsState
   readAtMs: number
   reading: Promise<void> | null
 }
 
+/** How far the views of inbox-events were, and the log. */
+interface ViewsState {
+  positions: ReadonlyMap<number, number>
+  ends: ReadonlyMap<number, number>
+  /** When the views of each partition were begun. */
+  begun: string
+  /** How many records the log had that the views did not show, of any account. */
+  missing: number
+  /** Everything that was appended before this time was shown, on the clock of `performance.now()`. */
+  shownUntilMs: number
+  readAtMs: number
+}
+
 interface QuotaSources {
   log: Pick<LogLayout, 'topology'>
-  views: Pick<ConsistentViews, 'waitForLatest'>
+  views: Pick<ConsistentViews, 'readComplete'>
   inboxes: Pick<MailQueries, 'usedQuotas'> & ViewProgress
   accounts: Pick<AccountQueries, 'account'>
   plans: PlanTable
+  /** The size of the largest mail. */
+  maxMessageBytes: number
   now: () => Date
 }
 
 const MAX_ACCOUNTS = 10_000
-/** What was read allows something for this time, while more than the margin is left. */
+/** How long totals are used while much is left. */
 const VALID_MS = 1_000
-/** More than all processes together are likely to use in that time, at least. */
-const MARGIN = { count: 1_000, bytes: 64 * 1024 * 1024, share: 0.1 }
-/** Of a record that the views lack. */
-const LIKELY_BYTES = 64 * 1024
-/** Between reads of an account. */
+/** While the views lag by less, what they lack is within the margin. */
+const MAX_LAG_MS = 2_000
+/** What all processes together may use of a quota in that time, at least; and as a part of the limit. */
+const MARGIN = { count: 1_000, mails: 16, share: 0.1 }
+/** Between two reads of an account. */
 const PAUSE_MS = 10
-/** A refusal waits this long for what is reserved, or was just appended. */
+/** How long a reservation waits for the views. */
+const MAX_WAIT_MS = 2_000
+/** How long a refusal waits for other reservations, which may be released. */
 const SETTLE_MS = 1_000
-/** Of a quota and partition. Only stopped views lack more. */
-const MAX_APPENDED = 1_000
+const CHECK_AGAIN_MS = { first: 5, most: 200 }
 
 /**
- * Checks the quotas of inboxes and mail of accounts, and whether they are suspended, against the views and what its owner
- * has added that they don't show yet. An account with much left is read about once a second. If little is left, the views
- * are read for each reservation, and must show everything that the log has, if that could exceed the quota. So an
- * account exceeds a quota only by what others, in this process or another one, are appending at the same moment.
+ * Checks the quotas of inboxes and mail of accounts, and whether they are suspended. Totals are read from the views; what its
+ * owner has appended is added until the views show it. While much is left of a quota, totals of the last second are used.
+ * Otherwise they are read for each reservation; and if what the views lack could exceed the quota, the views must first show
+ * it. So an account exceeds a quota only by what others, in this process or another one, append at the same moment.
  */
 export class AccountQuotas {
   private readonly known = new LRUCache<AccountId, KnownAccount>({ max: MAX_ACCOUNTS })
+  private readonly viewsState = new SharedRun(() => this.readViewsState(), 0)
+  private lastState: ViewsState | null = null
 
   constructor(private readonly sources: QuotaSources) {}
 
   /**
    * Resolves with the quota that has not enough left, if there is one. A refusal follows from views that show what the log
-   * had at the call. Rejects if the views or the log can't be read, and with ViewsCatchingUpError if the views don't
+   * had at the call. Rejects if the views or the log can't be read, and with ViewsCatchingUpError if the views do not
    * advance.
    */
   async reserve(owner: QuotaOwner, amounts: QuotaAmounts): Promise<QuotaReservation | ExceededQuota> {
-    const calledAtMs = performance.now()
-    const account = this.accountOf(owner.accountId)
-    const scopes = quotaScopesOf(owner)
-    const names = MAIL_QUOTAS.flatMap((quota) => {
-      const amount = amounts[quota]
-      return amount === undefined
-        ? []
-        : scopes.map((scope) => ({ amount, name: quotaName({ quota, scope }) }))
-    })
-    const concerned = () =>
-      names.flatMap(({ name, amount }) => {
-        const known = account.quotas.get(name)
-        return known === undefined ? [] : [{ known, amount }]
-      })
-    /** The quotas with less left than this amount and that much more. */
-    const exceeded = (more: (known: KnownQuota) => number = () => 0) =>
-      concerned().filter(({ known, amount }) => usedOf(known) + amount + more(known) > known.limit)
-    await this.readSince(account, calledAtMs - VALID_MS)
-    if (exceeded((known) => marginOf(known, account)).length > 0) {
-      await this.readSince(account, calledAtMs)
-      if (exceeded((known) => atMostIn(account.lacking, known)).length > 0) {
-        await this.sources.views.waitForLatest('inbox-events')
-        await this.readSince(account, performance.now())
-      }
-    }
-    const untilMs = performance.now() + SETTLE_MS
-    // What is reserved may be in the views already, and is then counted twice until it is filled.
-    while (exceeded().some(({ known }) => isUnsettled(known)) && performance.now() < untilMs) {
-      await this.readSince(account, performance.now())
-    }
-    const all = exceeded()
-    // The one that has nothing left for the longest time.
-    const refusing = all.find(({ known }) => kindOf(known.quota).isDaily) ?? all[0]
-    if (refusing !== undefined) {
-      const { known, amount: wanted } = refusing
-      return { ...known, used: usedOf(known), wanted }
-    }
-    const reserved = concerned().map((each) => ({ ...each, held: 0 }))
+    return this.check(owner, amounts, 'waits', (account) => this.hold(account, owner, amounts))
+  }
+
+  /** The quota that has not enough left; null if there is none, or if the views lack what would show it. */
+  async exceeded(owner: QuotaOwner, amounts: QuotaAmounts): Promise<ExceededQuota | null> {
+    return this.check(owner, amounts, 'allows', () => null)
+  }
+
+  private hold(account: KnownAccount, owner: QuotaOwner, amounts: QuotaAmounts): QuotaReservation {
+    const reserved = wantedOf(account, owner, amounts).map((each) => ({ ...each, held: 0 }))
     const hold = (each: (typeof reserved)[number], more: number) => {
       each.known.reserved += more
       each.held += more
@@ -183,11 +174,13 @@ export class AccountQuotas {
     for (const each of reserved) hold(each, each.amount)
     return {
       fill(part, position) {
-        for (const each of reserved) {
-          const amount = part[each.known.quota as MailQuota] ?? 0
-          addAppended(each.known, position, amount)
+        const uses = reserved.map(({ known, quota }) => ({ known, amount: part[quota] ?? 0 }))
+        for (const [index, each] of reserved.entries()) {
+          const amount = uses[index]?.amount ?? 0
+          each.known.appended += amount
           hold(each, -Math.min(amount, each.held))
         }
+        account.appended.push({ ...position, uses })
       },
       release() {
         for (const each of reserved) hold(each, -each.held)
@@ -214,11 +207,65 @@ export class AccountQuotas {
     account.reading?.then(expire, expire)
   }
 
+  /**
+   * Resolves with the result of `onAllowed`, which is called as soon as that is known, before other checks can be. `whenUnknown`:
+   * what is done if the views lack records that decide.
+   */
+  private async check<Allowed>(
+    owner: QuotaOwner,
+    amounts: QuotaAmounts,
+    whenUnknown: 'waits' | 'allows',
+    onAllowed: (account: KnownAccount) => Allowed,
+  ): Promise<Allowed | ExceededQuota> {
+    const calledAtMs = performance.now()
+    const account = this.accountOf(owner.accountId)
+    const exceeding = (more: (known: KnownQuota) => number) =>
+      wantedOf(account, owner, amounts).filter(
+        ({ known, amount }) => usedOf(known) + amount + more(known) > known.limit,
+      )
+    const exceedingNow = () => exceeding(() => 0)
+    await this.readSince(account, calledAtMs - VALID_MS)
+    if (exceeding((known) => this.marginOf(known, account.views)).length === 0) return onAllowed(account)
+    await this.readSince(account, calledAtMs)
+    if (exceeding((known) => this.mostIn(account.views.missing, known)).length === 0)
+      return onAllowed(account)
+    if (account.views.missing > 0) {
+      if (whenUnknown === 'allows') return onAllowed(account)
+      await this.waitUntilShown(account.views.ends)
+      await this.readSince(account, performance.now())
+    }
+    // Others' reservations may be released, or be in the views already, so that they are counted twice.
+    const isTemporary = () => exceedingNow().every(({ known, amount }) => known.used + amount <= known.limit)
+    const untilMs = performance.now() + (whenUnknown === 'waits' ? SETTLE_MS : 0)
+    while (exceedingNow().length > 0 && isTemporary() && performance.now() < untilMs) {
+      await this.readSince(account, performance.now())
+    }
+    if (whenUnknown === 'allows' && isTemporary()) return onAllowed(account)
+    const all = exceedingNow()
+    // The one that has nothing left for the longest time.
+    const refusing = all.find(({ quota }) => kindOf(quota).isDaily) ?? all[0]
+    if (refusing === undefined) return onAllowed(account)
+    const { known, amount: wanted } = refusing
+    return { ...known, used: usedOf(known), wanted }
+  }
+
+  /** What may be used until the totals are read again, and of what the views lacked. */
+  private marginOf(known: KnownQuota, { missing, readAtMs, shownUntilMs }: ViewsState): number {
+    const least = known.quota === 'stored-bytes' ? MARGIN.mails * this.sources.maxMessageBytes : MARGIN.count
+    const isLagging = readAtMs - shownUntilMs > MAX_LAG_MS
+    return Math.max(least, known.limit * MARGIN.share) + (isLagging ? this.mostIn(missing, known) : 0)
+  }
+
+  /** The most that these records use: a mail or an inbox each. */
+  private mostIn(records: number, { quota }: KnownQuota): number {
+    return quota === 'stored-bytes' ? records * this.sources.maxMessageBytes : records
+  }
+
   private accountOf(id: AccountId): KnownAccount {
     const known = this.known.get(id)
     if (known !== undefined) return known
-    const unread = { lacking: 0, isSuspended: false, readAtMs: -Infinity, reading: null }
-    const account = { id, quotas: new Map(), ...unread }
+    const unread = { isSuspended: false, views: NOTHING_READ, readAtMs: -Infinity, reading: null }
+    const account = { id, quotas: new Map(), appended: [], ...unread }
     this.known.set(id, account)
     return account
   }
@@ -233,77 +280,101 @@ export class AccountQuotas {
   private async read(account: KnownAccount): Promise<void> {
     const waitMs = account.readAtMs + PAUSE_MS - performance.now()
     if (waitMs > 0) await pause(waitMs)
-    const { log, inboxes, accounts, plans, now } = this.sources
+    const { views, inboxes, accounts, plans, now } = this.sources
     const readAtMs = performance.now()
-    const [found, { partitions }] = await Promise.all([
-      accounts.account(account.id),
-      log.topology('inbox-events'),
-    ])
-    const progress = await Promise.all(partitions.map((each) => inboxes.progress(each)))
-    const positions = partitions.map(({ first }, index) => progress[index]?.position ?? first)
-    // The views of accounts may not show a new one yet.
+    const found = await views.readComplete('account-events', () => accounts.account(account.id))
     const limits = found === null ? [] : quotasOf(planOf(plans, found), found.quotas)
     const ofMail = limits.filter(isOfMail)
-    // Read after the positions, so it has at least what is before them.
-    const amounts = await inboxes.usedQuotas(account.id, ofMail, now())
+    let state = await this.viewsState.get()
+    let amounts: number[]
+    for (;;) {
+      amounts = await inboxes.usedQuotas(account.id, ofMail, now())
+      // The totals have at least what is before the positions, unless the views were emptied in between.
+      const after = await this.viewsState.get()
+      if (after.begun === state.begun) break
+      state = after
+    }
+    const { positions } = state
+    const isMissing = ({ partition, offset }: Position) => offset >= (positions.get(partition) ?? 0)
+    for (const { uses } of account.appended.filter((record) => !isMissing(record))) {
+      for (const { known, amount } of uses) known.appended -= amount
+    }
     // Reservations have the objects, so those of the same name stay.
     const quotas = ofMail.map((limit, index) => {
-      const name = quotaName(limit)
-      const known = account.quotas.get(name) ?? { appended: new Map(), added: 0, reserved: 0 }
-      for (const [at, { partition }] of partitions.entries()) dropShown(known, partition, positions[at] ?? 0)
-      return [name, Object.assign(known, limit, { used: amounts[index] ?? 0 })] as const
+      const known = account.quotas.get(quotaName(limit)) ?? { appended: 0, reserved: 0 }
+      return [quotaName(limit), Object.assign(known, limit, { used: amounts[index] ?? 0 })] as const
     })
-    const lacking = partitions.reduce((sum, { end }, at) => sum + Math.max(end - (positions[at] ?? 0), 0), 0)
-    const isSuspended = found !== null && found.suspendedAt !== null
-    Object.assign(account, { quotas: new Map(quotas), lacking, isSuspended, readAtMs })
+    Object.assign(account, {
+      quotas: new Map(quotas),
+      appended: account.appended.filter(isMissing),
+      isSuspended: found !== null && found.suspendedAt !== null,
+      views: state,
+      readAtMs,
+    })
+  }
+
+  private async readViewsState(): Promise<ViewsState> {
+    const { log, inboxes } = this.sources
+    const readAtMs = performance.now()
+    const { partitions } = await log.topology('inbox-events')
+    const progress = await Promise.all(partitions.map((each) => inboxes.progress(each)))
+    const positions = new Map(
+      partitions.map(({ partition, first }, index) => [partition, progress[index]?.position ?? first]),
+    )
+    const ends = new Map(partitions.map(({ partition, end }) => [partition, end]))
+    const missing = [...ends].reduce((sum, [at, end]) => sum + Math.max(end - (positions.get(at) ?? 0), 0), 0)
+    const begun = progress.map((each) => each?.begunAtMs).join(' ')
+    const last = this.lastState
+    const shownUntilMs =
+      missing === 0
+        ? readAtMs
+        : last === null || !areReached(last.ends, positions)
+          ? (last?.shownUntilMs ?? -Infinity)
+          : last.readAtMs
+    const state = { positions, ends, begun, missing, shownUntilMs, readAtMs }
+    // The ends are replaced only once the views have reached them, so that they lag behind these while they stand still.
+    if (last === null || shownUntilMs !== last.shownUntilMs) this.lastState = state
+    return state
+  }
+
+  /** Throws ViewsCatchingUpError. */
+  private async waitUntilShown(ends: ReadonlyMap<number, number>): Promise<void> {
+    const untilMs = performance.now() + MAX_WAIT_MS
+    for (let ms = CHECK_AGAIN_MS.first; ; ms = Math.min(ms * 2, CHECK_AGAIN_MS.most)) {
+      const { positions } = await this.viewsState.get()
+      if (areReached(ends, positions)) return
+      if (performance.now() > untilMs) {
+        throw new ViewsCatchingUpError('What the account uses of its quotas is not known yet.')
+      }
+      await pause(ms)
+    }
   }
 }
 
-/** What may be used until the views are read again, and of what they lack. */
-function marginOf({ quota, limit }: KnownQuota, { lacking }: KnownAccount): number {
-  const isBytes = quota === 'stored-bytes'
-  const least = isBytes ? MARGIN.bytes : MARGIN.count
-  return Math.max(least, limit * MARGIN.share) + lacking * (isBytes ? LIKELY_BYTES : 1)
+const NOTHING_READ: ViewsState = {
+  positions: new Map(),
+  ends: new Map(),
+  ...{ begun: '', missing: 0, shownUntilMs: -Infinity, readAtMs: -Infinity },
 }
 
-/** The most that so many records use: an inbox or a mail each, but any number of bytes. */
-function atMostIn(records: number, { quota }: KnownQuota): number {
-  if (records === 0) return 0
-  return quota === 'stored-bytes' ? Infinity : records
+/** The quotas that something would use, with the amounts. */
+function wantedOf(account: KnownAccount, owner: QuotaOwner, amounts: QuotaAmounts) {
+  const scopes = quotaScopesOf(owner)
+  return MAIL_QUOTAS.flatMap((quota) =>
+    scopes.flatMap((scope) => {
+      const known = account.quotas.get(quotaName({ quota, scope }))
+      const amount = amounts[quota]
+      return known === undefined || amount === undefined ? [] : [{ known, quota, amount }]
+    }),
+  )
 }
 
-function addAppended(known: KnownQuota, { partition, offset }: Position, amount: number): void {
-  if (amount === 0) return
-  known.added += amount
-  const all = known.appended.get(partition) ?? []
-  const last = all.at(-1)
-  // Counted for longer than necessary, but not for good: before a refusal, the views must show all of it.
-  if (last !== undefined && all.length >= MAX_APPENDED) {
-    last.offset = Math.max(last.offset, offset)
-    last.amount += amount
-  } else all.push({ offset, amount })
-  known.appended.set(partition, all)
+function areReached(ends: ReadonlyMap<number, number>, positions: ReadonlyMap<number, number>): boolean {
+  return [...ends].every(([partition, end]) => (positions.get(partition) ?? 0) >= end)
 }
 
-function dropShown(known: Pick<KnownQuota, 'appended' | 'added'>, partition: number, position: number): void {
-  const all = known.appended.get(partition) ?? []
-  const left = all.filter(({ offset }) => offset >= position)
-  known.added -= amountOf(all) - amountOf(left)
-  if (left.length > 0) known.appended.set(partition, left)
-  else known.appended.delete(partition)
-}
-
-function amountOf(records: readonly Appended[]): number {
-  return records.reduce((sum, { amount }) => sum + amount, 0)
-}
-
-/** Whether some of it may be in `used` too. */
-function isUnsettled({ reserved, added }: KnownQuota): boolean {
-  return reserved + added > 0
-}
-
-function usedOf({ used, added, reserved }: KnownQuota): number {
-  return used + added + reserved
+function usedOf({ used, appended, reserved }: KnownQuota): number {
+  return used + appended + reserved
 }
 
 export function isExcess(reserved: QuotaReservation | ExceededQuota): reserved is ExceededQuota {

@@ -116,7 +116,11 @@ describeOn(
       deployment.users.push(...loads)
       await until('half of the quota', () => acknowledged.accepted.size >= 100)
       await deployment.restart('projector', 'SIGKILL')
-      await until('refusals', () => loads.every((load) => load.fullRefusals() >= SENDERS), RECOVERS_WITHIN_MS)
+      await until(
+        'refusals',
+        () => loads.every((load) => load.quotaRefusals() >= SENDERS),
+        RECOVERS_WITHIN_MS,
+      )
       await Promise.all(loads.map((load) => load.stop()))
       await acknowledged.verify(target)
       expect(await used()).toBeGreaterThanOrEqual(limit)
