@@ -1,5 +1,5 @@
 import { withKey, issueKey, openAccount, type KeyJson, type NewKeyJson } from '#test/harness/accounts.js'
-import { call, createInbox, messagesOf, send, mail, type InboxJson } from '#test/harness/client.js'
+import { call, create, createInbox, messagesOf, send, mail, type InboxJson } from '#test/harness/client.js'
 import { describeOn } from '#test/harness/servers.js'
 import { until } from '#test/harness/until.js'
 import { AcknowledgedWrites } from '../acknowledged-writes.js'
@@ -95,6 +95,24 @@ describeOn(
     },
     TEST_TIMEOUT_MS,
   )
+
+  it('make one inbox for mail to an unknown address, whichever of them receives it', async () => {
+    const { target, targets } = deployment
+    const domain = await create<{ name: string }>(target, '/v1/domains', { hosted: true })
+    const addresses = Array.from({ length: 5 }, (_, number) => `unknown-${number}@${domain.name}`)
+    const answers = await Promise.all(
+      Array.from({ length: 20 }, (_, number) =>
+        send(targets[number % targets.length] ?? target, addresses, mail(`mail ${number}`)),
+      ),
+    )
+    expect(answers).toHaveLength(20)
+    for (const address of addresses) {
+      const query = `/v1/inboxes?address=${encodeURIComponent(address)}`
+      const { body: inboxes } = await call<InboxJson[]>(target, 'GET', query)
+      expect(inboxes).toHaveLength(1)
+      expect(await messagesOf(target, inboxes[0]?.id ?? '', 20)).toHaveLength(20)
+    }
+  })
 
   it(
     'exceed a quota by no more than what is in flight, also if a projector is killed',
