@@ -139,10 +139,10 @@ const SETTLE_MS = 1_000
 const CHECK_AGAIN_MS = { first: 5, most: 200 }
 
 /**
- * Checks the quotas of inboxes and mail of accounts, and whether they are suspended. Totals are read from the views; what its
- * owner has appended is added until the views show it. While much is left of a quota, totals of the last second are used.
- * Otherwise they are read for each reservation; and if what the views lack could exceed the quota, the views must first show
- * it. So an account exceeds a quota only by what others, in this process or another one, append at the same moment.
+ * Checks the quotas of inboxes and mail of accounts, and whether they are suspended. Totals are read from the views; what
+ * was appended here is added until the views show it. While much is left of a quota, totals of the last second are used.
+ * Otherwise they are read for each reservation; and if what the views lack could exceed the quota, the views must first
+ * show it. So an account exceeds a quota only by what others, in this process or another one, append at the same moment.
  */
 export class AccountQuotas {
   private readonly known = new LRUCache<AccountId, KnownAccount>({ max: MAX_ACCOUNTS })
@@ -152,8 +152,8 @@ export class AccountQuotas {
   constructor(private readonly sources: QuotaSources) {}
 
   /**
-   * Resolves with the quota that has not enough left, if there is one. A refusal follows from views that show what the log
-   * had at the call. Rejects if the views or the log can't be read, and with ViewsCatchingUpError if the views do not
+   * Resolves with the quota that has not enough left, if there is one. A refusal follows from views that were read
+   * after the call. Rejects if the views or the log can't be read, and with ViewsCatchingUpError if the views do not
    * advance.
    */
   async reserve(owner: QuotaOwner, amounts: QuotaAmounts): Promise<QuotaReservation | ExceededQuota> {
@@ -167,23 +167,23 @@ export class AccountQuotas {
 
   private hold(account: KnownAccount, owner: QuotaOwner, amounts: QuotaAmounts): QuotaReservation {
     const reserved = wantedOf(account, owner, amounts).map((each) => ({ ...each, held: 0 }))
-    const hold = (each: (typeof reserved)[number], more: number) => {
+    const change = (each: (typeof reserved)[number], more: number) => {
       each.known.reserved += more
       each.held += more
     }
-    for (const each of reserved) hold(each, each.amount)
+    for (const each of reserved) change(each, each.amount)
     return {
       fill(part, position) {
         const uses = reserved.map(({ known, quota }) => ({ known, amount: part[quota] ?? 0 }))
         for (const [index, each] of reserved.entries()) {
           const amount = uses[index]?.amount ?? 0
           each.known.appended += amount
-          hold(each, -Math.min(amount, each.held))
+          change(each, -Math.min(amount, each.held))
         }
         account.appended.push({ ...position, uses })
       },
       release() {
-        for (const each of reserved) hold(each, -each.held)
+        for (const each of reserved) change(each, -each.held)
       },
     }
   }
@@ -208,8 +208,8 @@ export class AccountQuotas {
   }
 
   /**
-   * Resolves with the result of `onAllowed`, which is called as soon as that is known, before other checks can be. `whenUnknown`:
-   * what is done if the views lack records that decide.
+   * Resolves with the result of `onAllowed`, which is called as soon as something is allowed, before another check can
+   * be. `whenUnknown`: what is done if the views lack records that decide.
    */
   private async check<Allowed>(
     owner: QuotaOwner,
@@ -227,15 +227,16 @@ export class AccountQuotas {
     await this.readSince(account, calledAtMs - VALID_MS)
     if (exceeding((known) => this.marginOf(known, account.views)).length === 0) return onAllowed(account)
     await this.readSince(account, calledAtMs)
-    if (exceeding((known) => this.mostIn(account.views.missing, known)).length === 0)
-      return onAllowed(account)
-    if (account.views.missing > 0) {
+    const { missing } = account.views
+    if (exceeding((known) => this.mostIn(missing, known)).length === 0) return onAllowed(account)
+    // What others have deleted is in the views before they know. So what these have alone decides, if it is too much.
+    const isTemporary = () => exceedingNow().every(({ known, amount }) => known.used + amount <= known.limit)
+    if (missing > 0 && isTemporary()) {
       if (whenUnknown === 'allows') return onAllowed(account)
       await this.waitUntilShown(account.views.ends)
       await this.readSince(account, performance.now())
     }
     // Others' reservations may be released, or be in the views already, so that they are counted twice.
-    const isTemporary = () => exceedingNow().every(({ known, amount }) => known.used + amount <= known.limit)
     const untilMs = performance.now() + (whenUnknown === 'waits' ? SETTLE_MS : 0)
     while (exceedingNow().length > 0 && isTemporary() && performance.now() < untilMs) {
       await this.readSince(account, performance.now())
@@ -332,7 +333,7 @@ export class AccountQuotas {
           ? (last?.shownUntilMs ?? -Infinity)
           : last.readAtMs
     const state = { positions, ends, begun, missing, shownUntilMs, readAtMs }
-    // The ends are replaced only once the views have reached them, so that they lag behind these while they stand still.
+    // The ends are replaced only once the views have reached them, so the time is old while the views stand still.
     if (last === null || shownUntilMs !== last.shownUntilMs) this.lastState = state
     return state
   }
