@@ -16,7 +16,6 @@ import {
 } from '#libs/ports/key-vault/sealing.js'
 import type { KeyVault } from '#libs/ports/key-vault/key-vault.js'
 import { isExcess, type AccountQuotas } from '#libs/ports/read-model/account-quotas.js'
-import { ViewsCatchingUpError } from '#libs/ports/read-model/consistent-views.js'
 import { InboxCapacity, type Reservation } from '#libs/ports/read-model/inbox-capacity.js'
 import type { MailQueries } from '#libs/ports/read-model/queries.js'
 import type { InboxRow } from '#libs/ports/read-model/views.js'
@@ -24,7 +23,7 @@ import type { MailFaults } from './faults.js'
 import type { SenderVerifier } from './sender-verifier.js'
 import type { MailUsage } from './journal.js'
 import { identityOf, type IncomingMail, type Recipient } from './mail-data.js'
-import { refusalOf } from './recipients.js'
+import { refusalOf, refusalOfError } from './recipients.js'
 import { Refusal, REFUSALS } from './replies.js'
 import { keyOfSender, type SenderKey } from './smtp-auth.js'
 import type { InFlightMail } from './in-flight-mail.js'
@@ -199,9 +198,7 @@ export class Acceptance {
       ]
     } catch (error) {
       reservation?.release()
-      if (error instanceof ViewsCatchingUpError) return REFUSALS.catchingUp
-      this.options.onError(error)
-      return REFUSALS.readModelUnavailable
+      return refusalOfError(error, this.options.onError)
     }
   }
 

@@ -210,10 +210,15 @@ export class Recipients {
   }
 
   private unavailable(error: unknown): Refusal {
-    if (error instanceof ViewsCatchingUpError) return REFUSALS.catchingUp
-    this.options.onError(error)
-    return REFUSALS.readModelUnavailable
+    return refusalOfError(error, this.options.onError)
   }
+}
+
+/** The refusal while the views can't be read. `onError` is not called if they are only catching up. */
+export function refusalOfError(error: unknown, onError: (error: unknown) => void): Refusal {
+  if (error instanceof ViewsCatchingUpError) return REFUSALS.catchingUp
+  onError(error)
+  return REFUSALS.readModelUnavailable
 }
 
 /** Why an inbox refuses mail at that time; null if it accepts mail. */

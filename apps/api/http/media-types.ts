@@ -13,7 +13,7 @@ const JSON_TYPE = 'application/json'
 export const NDJSON = 'application/x-ndjson'
 export const BYTES = 'application/octet-stream'
 
-/** The media type of the handler's answer, if it is not JSON. Text gets the parameter `charset=utf-8`, if it has none. */
+/** The media type of the handler's answer, if it is not JSON. Without parameters, it gets `charset=utf-8`, unless it is BYTES. */
 export function Produces(mediaType: string): MethodDecorator {
   return SetMetadata(PRODUCES, [mediaType])
 }

@@ -148,18 +148,7 @@ function Records({ records }: Pick<Domain, 'records'>) {
           </td>
           <td>
             {text.domains.recordStatus[status]}
-            {status !== 'valid' && found.length > 0 && (
-              <>
-                <br />
-                <small>{text.domains.found(found.join(', '))}</small>
-              </>
-            )}
-            {status === 'valid' && otherHosts({ type, value, found }).length > 0 && (
-              <>
-                <br />
-                <small>{text.domains.otherMx(otherHosts({ type, value, found }).join(', '))}</small>
-              </>
-            )}
+            <FoundInDns record={{ type, value, status, found }} />
           </td>
         </tr>
       ))}
@@ -167,13 +156,19 @@ function Records({ records }: Pick<Domain, 'records'>) {
   )
 }
 
-/** The MX records that lead elsewhere. */
-function otherHosts({
-  type,
-  value,
-  found,
-}: Pick<Domain['records'][number], 'type' | 'value' | 'found'>): string[] {
-  return type === 'MX' ? found.filter((each) => !each.endsWith(` ${value}`)) : []
+type FoundRecord = Pick<Domain['records'][number], 'type' | 'value' | 'status' | 'found'>
+
+/** What DNS has instead of a record, or MX records of other hosts beside it. */
+function FoundInDns({ record: { type, value, status, found } }: { record: FoundRecord }) {
+  const isValid = status === 'valid'
+  const others = isValid ? found.filter((each) => type === 'MX' && !each.endsWith(` ${value}`)) : found
+  if (others.length === 0) return null
+  return (
+    <>
+      <br />
+      <small>{text.domains[isValid ? 'otherMx' : 'found'](others.join(', '))}</small>
+    </>
+  )
 }
 
 /** Changes a domain, or without one adds it. */

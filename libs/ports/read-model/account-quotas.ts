@@ -15,10 +15,10 @@ import {
 } from '#libs/domain/account/quota.js'
 import type { AccountId, KeyId } from '#libs/domain/ids/typeid.js'
 import type { LogLayout, Position } from '#libs/ports/event-log/event-log.js'
-import { ViewsCatchingUpError, type ConsistentViews } from './consistent-views.js'
+import { SharedRun } from '#libs/runtime/timing.js'
+import { readProgress, ViewsCatchingUpError, type ConsistentViews } from './consistent-views.js'
 import type { AccountQueries, MailQueries, WebhookQueries } from './queries.js'
 import type { ViewProgress } from './view-store.js'
-import { SharedRun } from '#libs/runtime/timing.js'
 
 /** A quota with how much is used of it. */
 export interface UsedQuota extends QuotaLimit {
@@ -137,6 +137,11 @@ const MAX_WAIT_MS = 2_000
 /** How long a refusal waits for other reservations, which may be released. */
 const SETTLE_MS = 1_000
 const CHECK_AGAIN_MS = { first: 5, most: 200 }
+const NOTHING_READ: ViewsState = {
+  positions: new Map(),
+  ends: new Map(),
+  ...{ begun: '', missing: 0, shownUntilMs: -Infinity, readAtMs: -Infinity },
+}
 
 /**
  * Checks the quotas of inboxes and mail of accounts, and whether they are suspended. Totals are read from the views; what
@@ -147,7 +152,8 @@ const CHECK_AGAIN_MS = { first: 5, most: 200 }
 export class AccountQuotas {
   private readonly known = new LRUCache<AccountId, KnownAccount>({ max: MAX_ACCOUNTS })
   private readonly viewsState = new SharedRun(() => this.readViewsState(), 0)
-  private lastState: ViewsState | null = null
+  /** As it was when the views had last reached the ends of the one before. */
+  private reached = NOTHING_READ
 
   constructor(private readonly sources: QuotaSources) {}
 
@@ -174,12 +180,13 @@ export class AccountQuotas {
     for (const each of reserved) change(each, each.amount)
     return {
       fill(part, position) {
-        const uses = reserved.map(({ known, quota }) => ({ known, amount: part[quota] ?? 0 }))
-        for (const [index, each] of reserved.entries()) {
-          const amount = uses[index]?.amount ?? 0
-          each.known.appended += amount
-          change(each, -Math.min(amount, each.held))
-        }
+        const uses = reserved.map((each) => {
+          const { known, quota, held } = each
+          const amount = part[quota] ?? 0
+          known.appended += amount
+          change(each, -Math.min(amount, held))
+          return { known, amount }
+        })
         account.appended.push({ ...position, uses })
       },
       release() {
@@ -317,25 +324,17 @@ export class AccountQuotas {
   private async readViewsState(): Promise<ViewsState> {
     const { log, inboxes } = this.sources
     const readAtMs = performance.now()
-    const { partitions } = await log.topology('inbox-events')
-    const progress = await Promise.all(partitions.map((each) => inboxes.progress(each)))
-    const positions = new Map(
-      partitions.map(({ partition, first }, index) => [partition, progress[index]?.position ?? first]),
-    )
+    const partitions = await readProgress(log, inboxes, 'inbox-events')
+    const positions = new Map(partitions.map(({ partition, position }) => [partition, position]))
     const ends = new Map(partitions.map(({ partition, end }) => [partition, end]))
-    const missing = [...ends].reduce((sum, [at, end]) => sum + Math.max(end - (positions.get(at) ?? 0), 0), 0)
-    const begun = progress.map((each) => each?.begunAtMs).join(' ')
-    const last = this.lastState
-    const shownUntilMs =
-      missing === 0
-        ? readAtMs
-        : last === null || !areReached(last.ends, positions)
-          ? (last?.shownUntilMs ?? -Infinity)
-          : last.readAtMs
-    const state = { positions, ends, begun, missing, shownUntilMs, readAtMs }
+    const missing = partitions.reduce((sum, { end, position }) => sum + Math.max(end - position, 0), 0)
+    const begun = partitions.map(({ progress }) => progress?.begunAtMs).join(' ')
+    const state = { positions, ends, begun, missing, readAtMs }
+    const last = this.reached
+    if (missing > 0 && !areReached(last.ends, positions)) return { ...state, shownUntilMs: last.shownUntilMs }
     // The ends are replaced only once the views have reached them, so the time is old while the views stand still.
-    if (last === null || shownUntilMs !== last.shownUntilMs) this.lastState = state
-    return state
+    this.reached = { ...state, shownUntilMs: missing === 0 ? readAtMs : last.readAtMs }
+    return this.reached
   }
 
   /** Throws ViewsCatchingUpError. */
@@ -350,12 +349,6 @@ export class AccountQuotas {
       await pause(ms)
     }
   }
-}
-
-const NOTHING_READ: ViewsState = {
-  positions: new Map(),
-  ends: new Map(),
-  ...{ begun: '', missing: 0, shownUntilMs: -Infinity, readAtMs: -Infinity },
 }
 
 /** The quotas that something would use, with the amounts. */

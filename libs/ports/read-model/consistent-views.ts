@@ -2,7 +2,7 @@ import { isId, type InboxId, type WebhookId } from '#libs/domain/ids/typeid.js'
 import type { LogLayout, Partition, PartitionRange, Position } from '#libs/ports/event-log/event-log.js'
 import { partitionOf, SERVED_TOPICS, type ViewedTopic } from '#libs/ports/event-log/topics.js'
 import { Doorbell, type Signals } from '#libs/ports/signals/signals.js'
-import { isCatchingUp, ReadModelUnavailableError, type ViewProgress } from './view-store.js'
+import { isCatchingUp, ReadModelUnavailableError, type Progress, type ViewProgress } from './view-store.js'
 import type { MailOwner } from './views.js'
 
 /*
@@ -177,17 +177,24 @@ export async function measureBacklog(
   queries: ViewProgress,
   topics: readonly ViewedTopic[] = SERVED_TOPICS,
 ): Promise<Backlog> {
-  const topologies = await Promise.all(topics.map((topic) => log.topology(topic)))
-  const states = await Promise.all(
-    topologies
-      .flatMap(({ partitions }) => partitions)
-      .map(async (range) => ({ ...range, progress: await queries.progress(range) })),
-  )
+  const all = await Promise.all(topics.map((topic) => readProgress(log, queries, topic)))
   return {
-    records: states.reduce(
-      (sum, { first, end, progress }) => sum + Math.max(end - (progress?.position ?? first), 0),
-      0,
-    ),
-    isCatchingUp: states.some(({ progress }) => isCatchingUp(progress)),
+    records: all.flat().reduce((sum, { end, position }) => sum + Math.max(end - position, 0), 0),
+    isCatchingUp: all.flat().some(({ progress }) => isCatchingUp(progress)),
   }
+}
+
+/** The ranges of a topic's partitions, with the offset that the views of each have reached by then. */
+export async function readProgress(
+  log: Pick<LogLayout, 'topology'>,
+  queries: ViewProgress,
+  topic: ViewedTopic,
+): Promise<(PartitionRange & { position: number; progress: Progress | null })[]> {
+  const { partitions } = await log.topology(topic)
+  return Promise.all(
+    partitions.map(async (range) => {
+      const progress = await queries.progress(range)
+      return { ...range, progress, position: progress?.position ?? range.first }
+    }),
+  )
 }
