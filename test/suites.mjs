@@ -82,6 +82,7 @@ const SLOW = existing([
   'test/faults/repeated-requests',
   'test/smtp/sending',
   'test/end-to-end/audit-export',
+  'test/faults/distributed/erasure',
   'apps/projector/parser-pool',
   'test/end-to-end/webhook-deliveries',
   'test/fuzz/smtp',

@@ -1,4 +1,4 @@
-import { readdir, readFile } from 'node:fs/promises'
+import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { open } from 'lmdb'
 import { openAccount, withKey, type NewAccountJson } from '#test/harness/accounts.js'
@@ -10,6 +10,7 @@ import { answerToRcpt } from '#test/harness/smtp.js'
 import { describeWith } from '#test/harness/tools.js'
 import { until } from '#test/harness/until.js'
 import { brand } from '#libs/domain/ids/typeid.js'
+import { contentsOf, leaks } from './plain-text.js'
 import { eventsOf, openVault } from './stored-log.js'
 import { straceCommand } from './synced-writes.js'
 
@@ -82,7 +83,7 @@ describe('the content of an ended inbox', () => {
       subject: MARKERS.subject,
       attachments: [{ filename: `${MARKERS.attachment}.bin` }],
     })
-    expect(await leaks(roles.dataDir)).toEqual([])
+    expect(await leaks(MARKERS, roles.dataDir)).toEqual([])
     wrapped = await wrappedKeys(roles.dataDir, [deleted.id, expired.id])
   })
 
@@ -120,7 +121,7 @@ describe('the content of an ended inbox', () => {
   it('stays gone after a restart, and is in no file in plain text', async () => {
     await expectGone(deleted, 'inbox-deleted')
     await expectGone(expired, 'inbox-expired')
-    expect(await leaks(roles.dataDir)).toEqual([])
+    expect(await leaks(MARKERS, roles.dataDir)).toEqual([])
   })
 
   function pathsOf({ id }: InboxJson): string[] {
@@ -244,7 +245,7 @@ describe('personal data', () => {
     ])
     const again = { body: { email: `${PERSONAL.removed.toUpperCase()}@example.com`, role: 'viewer' } }
     expect((await call(admin, 'POST', '/v1/invitations', again)).status).toBe(400)
-    expect(await leaks(roles.dataDir, PERSONAL)).toEqual([])
+    expect(await leaks(PERSONAL, roles.dataDir)).toEqual([])
     wrapped = await wrappedKeys(roles.dataDir, owners)
   })
 
@@ -273,60 +274,13 @@ describe('personal data', () => {
     await vault.close()
     const files = await contentsOf(roles.dataDir)
     for (const key of wrapped) expect(files.filter(({ bytes }) => bytes.includes(key))).toEqual([])
-    expect(await leaks(roles.dataDir, PERSONAL)).toEqual([])
+    expect(await leaks(PERSONAL, roles.dataDir)).toEqual([])
   })
 })
 
 interface ActivityJson {
   remote_address: string | null
   changes: { field: string; to: unknown }[]
-}
-
-/** The markers that occur in any file of the folder, in any encoding of a mail. */
-async function leaks(dataDir: string, markers: object = MARKERS): Promise<string[]> {
-  const found: string[] = []
-  for (const { file, bytes } of await contentsOf(dataDir)) {
-    for (const [what, marker] of Object.entries<string>({ ...markers })) {
-      if (formsOf(marker).some((form) => bytes.includes(form))) found.push(`${what} in ${file}`)
-    }
-  }
-  return found
-}
-
-/** UTF-8, UTF-16, quoted-printable with every byte encoded, and base64 at each of its three alignments. */
-function formsOf(marker: string): Buffer[] {
-  const bytes = Buffer.from(marker)
-  const quoted = [...bytes].map((byte) => `=${byte.toString(16).toUpperCase()}`).join('')
-  const base64 = [0, 1, 2].map((shift) => {
-    const text = Buffer.concat([Buffer.alloc(shift), bytes]).toString('base64')
-    return text.slice(shift === 0 ? 0 : 4, -4)
-  })
-  return [
-    bytes,
-    Buffer.from(marker, 'utf16le'),
-    ...[quoted, quoted.toLowerCase(), ...base64].map((text) => Buffer.from(text)),
-  ]
-}
-
-interface Content {
-  file: string
-  bytes: Buffer
-}
-
-/** The content of all files at about the same time. Retries if ClickHouse renames or removes files meanwhile. */
-function contentsOf(dataDir: string): Promise<Content[]> {
-  return until('a look at every file', () => readFiles(dataDir).catch(noneIfMoved))
-}
-
-function noneIfMoved(error: unknown): null {
-  if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
-  return null
-}
-
-async function readFiles(dataDir: string): Promise<Content[]> {
-  const entries = await readdir(dataDir, { recursive: true, withFileTypes: true })
-  const files = entries.filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name))
-  return Promise.all(files.map(async (file) => ({ file, bytes: await readFile(file) })))
 }
 
 type KeyRow = { wrapped: Buffer } | { forgottenAt: Date }

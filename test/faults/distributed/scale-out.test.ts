@@ -1,5 +1,6 @@
 import { withKey, issueKey, openAccount, type KeyJson, type NewKeyJson } from '#test/harness/accounts.js'
 import { call, create, createInbox, messagesOf, send, mail, type InboxJson } from '#test/harness/client.js'
+import { join as joinAccount } from '#test/harness/members.js'
 import { describeOn } from '#test/harness/servers.js'
 import { until } from '#test/harness/until.js'
 import { AcknowledgedWrites } from '../acknowledged-writes.js'
@@ -50,7 +51,7 @@ describeOn(
     expect((await call(one, 'GET', `/v1/inboxes/${id}`)).status).toBe(410)
   })
 
-  it('see changes of keys and plans by another process soon', async () => {
+  it('see changes of keys, members and plans by another process soon', async () => {
     const [one, other] = deployment.targets
     if (one === undefined || other === undefined)
       throw new Error('the deployment has fewer than two instances')
@@ -69,6 +70,18 @@ describeOn(
     const answer = await call<NewKeyJson>(admin, 'POST', `/v1/keys/${rotated.id}/rotate`)
     await soon('the rotation', rotated, 401)
     expect(await statusOf(answer.body)).toBe(200)
+
+    const { target: session, member } = await joinAccount(admin, { role: 'developer' })
+    const personal = await issueKey(session, { owner: 'personal', scopes: ['inboxes'] })
+    const service = await issueKey(admin)
+    for (const each of [{ secret: session.apiKey }, personal, service]) expect(await statusOf(each)).toBe(200)
+    expect((await call(admin, 'DELETE', `/v1/members/${member.id}`)).status).toBe(200)
+    await Promise.all([
+      soon('the session to end', { secret: session.apiKey }, 401),
+      soon('the personal key to end', personal, 401),
+    ])
+    expect(await statusOf(service)).toBe(200)
+
     await call(one, 'PATCH', `/v1/accounts/${account.id}`, { body: { plan: 'free' } })
     await soon('the plan', account.key, 403)
   })
