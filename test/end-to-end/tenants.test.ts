@@ -16,6 +16,7 @@ import { auditLogOf } from '#test/harness/transparency-log.js'
 import { registerWebhook } from '#test/harness/webhooks.js'
 import { byGroup, reportOf, untilCounted, usageOf } from '#test/harness/usage.js'
 import { SCOPES } from '#libs/domain/account/access.js'
+import { ROLE_NAMES } from '#libs/domain/account/member.js'
 
 const ALL_BUT_OPERATOR = SCOPES.filter((scope) => scope !== 'operator')
 const ACCOUNTS = '/v1/accounts/{id}'
@@ -53,6 +54,7 @@ describe('a resource of a tenant', () => {
   let otherEnvironment: Target
   /** A key of another account, with the same scopes and environment. */
   let otherAccount: Target
+  let otherOwner: Target
 
   beforeAll(async () => {
     mayfly = await startMayfly({ isOneProcess: true, env: { LOG_LEVEL: 'debug' }, hasAnalytics: true })
@@ -67,6 +69,7 @@ describe('a resource of a tenant', () => {
       mayfly,
       await issueKey(withKey(mayfly, another.key), { environment: 'staging', scopes }),
     )
+    otherOwner = (await join(withKey(mayfly, another.key), { role: 'owner' })).target
     const inbox = await inboxWith(owner, mail('private'))
     // No request is sent to this URL: its test delivery is refused.
     const webhook = await registerWebhook(owner, '/v1/webhooks', { url: 'http://127.0.0.1:9/' })
@@ -121,10 +124,19 @@ describe('a resource of a tenant', () => {
   }
 
   /** The problem without the parts that differ between any two requests: the request id and the requested ids. */
-  async function problemOf(target: Target, route: string, which: keyof Ids): Promise<string> {
+  async function problemOf(
+    target: Target,
+    route: string,
+    which: keyof Ids,
+    mayLackScope = false,
+  ): Promise<string> {
     const answer = await request(target, route, which)
     if (route.startsWith('HEAD ')) return String(answer.status)
-    const { request_id: _, ...problem } = expectProblem(answer, { status: 404, code: 'not-found' })
+    const lacksScope = mayLackScope && answer.status === 403
+    const { request_id: _, ...problem } = expectProblem(
+      answer,
+      lacksScope ? { status: 403, code: 'missing-scope' } : { status: 404, code: 'not-found' },
+    )
     const texts = Object.values(ids).flatMap(({ own, unknown }) => [own, unknown])
     return texts.reduce(
       (text, id) => (id.length > 1 ? text.replaceAll(id, '<id>') : text),
@@ -151,6 +163,19 @@ describe('a resource of a tenant', () => {
       expect({ route, answer: own }).toEqual({ route, answer: unknown })
       if (route.startsWith('HEAD ')) expect({ route, answer: own }).toEqual({ route, answer: '404' })
     }
+  })
+
+  it.each(ROLE_NAMES)('does not exist for a %s of another account, on every path', async (role) => {
+    const permissions = ['content:read']
+    const { target } = await join(otherOwner, { role, permissions })
+    const answers = await Promise.all(
+      routesWithIds().map(async (route) => ({
+        route,
+        own: await problemOf(target, route, 'own', true),
+        unknown: await problemOf(target, route, 'unknown', true),
+      })),
+    )
+    expect(answers.filter(({ own, unknown }) => own !== unknown)).toEqual([])
   })
 
   it('does not exist for keys of another environment of the account, except for what is of the whole account', async () => {

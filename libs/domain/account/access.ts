@@ -155,7 +155,7 @@ export function givableScopes(held: readonly Scope[]): readonly Scope[] {
 }
 
 export function withImplied(held: readonly Scope[]): readonly Scope[] {
-  return held.includes('inboxes') ? [...held, 'read'] : held
+  return held.includes('inboxes') && !held.includes('read') ? [...held, 'read'] : held
 }
 
 const ALPHABET = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'

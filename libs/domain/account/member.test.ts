@@ -120,6 +120,7 @@ describe('a role', () => {
     const key = { environment: 'staging', scopes: ['inboxes', 'read', 'admin'] as const }
     expect(scopesOfKey(key, developer)).toEqual(['inboxes', 'read'])
     expect(scopesOfKey(key, { ...developer, role: 'viewer' })).toEqual(['read'])
+    expect(scopesOfKey({ ...key, scopes: ['inboxes'] }, { ...developer, role: 'viewer' })).toEqual(['read'])
     expect(scopesOfKey(key, { ...developer, environments: ['qa'] })).toEqual([])
     expect(scopesOfKey(key, { ...developer, environments: ['staging'] })).toHaveLength(2)
   })

@@ -72,7 +72,9 @@ export function scopesOfKey(
 ): readonly Scope[] {
   if (member === null) return scopes
   const held = withImplied(scopesOfMember(member))
-  return mayUseEnvironment(member, environment) ? scopes.filter((scope) => held.includes(scope)) : []
+  return mayUseEnvironment(member, environment)
+    ? withImplied(scopes).filter((scope) => held.includes(scope))
+    : []
 }
 
 export function mayUseEnvironment({ environments }: MemberAccess, environment: string): boolean {
