@@ -49,7 +49,7 @@ export class MessageChecksController {
 
   @Post('link-check')
   @HttpCode(200)
-  @RequireScope('inboxes', 'read')
+  @RequireScope('inboxes')
   @Describe({
     summary: "Request a message's links",
     description:

@@ -332,7 +332,7 @@ function Chips({ inbox, message }: Open) {
 }
 
 function Links({ message }: { message: Message }) {
-  const isSignedIn = useContext(SessionContext) !== null
+  const mayCheck = useContext(SessionContext)?.allows('inboxes') ?? false
   const { isRunning, error, run } = useAction()
   const [checked, setChecked] = useState<ReadonlyMap<string, Schemas['CheckedLink']>>(new Map())
   const check = async () => {
@@ -341,8 +341,8 @@ function Links({ message }: { message: Message }) {
   }
   return (
     <>
-      {/* A link to a shared inbox does not give the right to it. */}
-      {isSignedIn && (
+      {/* Viewers, and links to a shared inbox, do not have the right to it. */}
+      {mayCheck && (
         <p>
           <button type="button" disabled={isRunning} onClick={() => void run(check)}>
             <Icon of={LinkIcon} size={16} /> {isRunning ? text.working : text.linkCheck.action}
