@@ -1,5 +1,6 @@
 import { withKey, issueKey, openAccount, type KeyJson, type NewKeyJson } from '#test/harness/accounts.js'
 import { call, createInbox, pagesFrom, type Answer, type Target } from '#test/harness/client.js'
+import { listen } from '#test/harness/event-stream.js'
 import { startMayfly, type Mayfly } from '#test/harness/mayfly.js'
 import { expectProblem } from '#test/harness/problem.js'
 import { until } from '#test/harness/until.js'
@@ -224,6 +225,25 @@ describe('keys', () => {
       detail: /revoked/,
       at: [{ parameter: 'id' }],
     })
+  })
+
+  it('end their open waits and streams within a second of their revocation', async () => {
+    const secondsToTheEnd = async () => {
+      const key = await issueKey(admin)
+      const own = withKey(mayfly, key)
+      const inbox = await createInbox(own)
+      const stream = await listen(own, `/v1/inboxes/${inbox.id}/events`)
+      const wait = call(own, 'GET', `/v1/inboxes/${inbox.id}/messages/wait?timeout=55`)
+      // The wait has begun when a later request is answered.
+      expect(await statusOf(own)).toBe(200)
+      const startedAtMs = performance.now()
+      expect((await call(admin, 'DELETE', `/v1/keys/${key.id}`)).status).toBe(200)
+      expectRevoked(await wait)
+      await stream.end()
+      return (performance.now() - startedAtMs) / 1_000
+    }
+    // Without a check of the key, they would notice only after four and ten seconds. A busy machine delays some.
+    await until('both to end in time', async () => (await secondsToTheEnd()) < 3.5)
   })
 
   it('can revoke themselves', async () => {

@@ -83,6 +83,9 @@ export interface AuthenticatorOptions {
   settings: Pick<Settings, 'mailpitApi'>
 }
 
+/** Whose access `hasLostAccess` looks up. */
+export type AccessChecks = 'none' | 'people' | 'all'
+
 /** Authenticates requests by bearer tokens (RFC 6750), before their bodies are read. */
 export class Authenticator {
   private readonly schemes: readonly Scheme[]
@@ -109,32 +112,37 @@ export class Authenticator {
    * Throws a 401 or 403 if the caller may no longer make the request.
    */
   async reauthenticate(request: FastifyRequest, scopes: readonly Scope[]): Promise<void> {
-    const { sessionId, accountId, environment, inboxPassword, subject } = callerOf(request)
-    if (sessionId === null) await this.authenticate(request)
-    else {
-      const found = await this.principalOfSession({ accountId, sessionId, environment })
-      setPrincipal(request, { ...found, inboxPassword, subject })
-    }
+    const { subject } = callerOf(request)
+    setPrincipal(request, { ...(await this.current(request)), subject })
     requireAllowed(request, scopes)
   }
 
+  /** How often keys, accounts or members have changed, as far as this instance knows. */
+  get changes(): number {
+    return this.options.keys.changes
+  }
+
   /**
-   * Whether the caller of an open wait or stream has lost access meanwhile: its key or token has expired, or its session or
-   * membership has ended. Whether a key is revoked is checked when something happens. A session or a member is only looked up
-   * if `checksSession`.
+   * Whether the caller of an open wait or stream has lost access meanwhile: its key, token, session or membership has ended.
+   * Whether a key has expired is always checked, a session or a member if `checks` is `people`, and a key only if it is `all`.
    */
-  hasLostAccess(request: FastifyRequest, checksSession: boolean): boolean | Promise<boolean> {
-    const { sessionId, accountId, member, expiresAt } = callerOf(request)
+  hasLostAccess(request: FastifyRequest, checks: AccessChecks): boolean | Promise<boolean> {
+    const { sessionId, member, expiresAt } = callerOf(request)
     if (expiresAt !== null && expiresAt <= this.options.now()) return true
-    if (!checksSession) return false
-    const { keys } = this.options
-    const hasEnded =
-      sessionId !== null
-        ? keys.session(accountId, sessionId).then((session) => session === null)
-        : member !== null && keys.member(member.id).then((found) => found?.state !== 'active')
-    if (hasEnded === false) return false
-    // If nothing can be read, that says nothing about the session. The request reports any other error.
-    return hasEnded.catch((error: unknown) => !isTransient(error))
+    const isPerson = sessionId !== null || member !== null
+    if (checks === 'none' || (checks === 'people' && !isPerson)) return false
+    return this.current(request).then(
+      () => false,
+      // If nothing can be read, that says nothing about the access. The request reports any other error.
+      (error: unknown) => !isTransient(error),
+    )
+  }
+
+  /** The caller of an open wait or stream as it is now. */
+  private async current(request: FastifyRequest): Promise<Omit<Principal, 'subject'>> {
+    const { sessionId, accountId, environment, inboxPassword } = callerOf(request)
+    if (sessionId === null) return this.principalFor(request, BEARER)
+    return { ...(await this.principalOfSession({ accountId, sessionId, environment })), inboxPassword }
   }
 
   private async principalFor(

@@ -31,6 +31,8 @@ const MAX_LOOKUPS = 10_000
  * lookups a second instead of several for each request. What is not found is not cached, so a new key works at once.
  */
 export class KnownKeys {
+  /** How often `forgetAll` was called. */
+  changes = 0
   private readonly keys = new RecentLookups<KnownKey>()
   private readonly sessions = new RecentLookups<KnownSession>()
   private readonly accounts = new RecentLookups<Account>()
@@ -75,6 +77,7 @@ export class KnownKeys {
 
   /** Must be called when an account or a key has changed. */
   forgetAll(): void {
+    this.changes += 1
     this.keys.forgetAll()
     this.sessions.forgetAll()
     this.accounts.forgetAll()

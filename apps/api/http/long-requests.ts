@@ -5,7 +5,7 @@ import type { Release } from '#libs/runtime/fairness/budget.js'
 import { SharedSlots } from '#libs/runtime/fairness/shared-slots.js'
 import type { Turns } from '#libs/runtime/fairness/turns.js'
 import { Metrics } from '#libs/runtime/process/metrics.js'
-import type { Authenticator } from '../access/authenticator.js'
+import type { AccessChecks, Authenticator } from '../access/authenticator.js'
 import { callerOf } from '../access/principal.js'
 import { endTurn } from './request-turns.js'
 import { shuttingDown, unavailable, type Problem, type UnavailableCode } from './problems.js'
@@ -24,7 +24,7 @@ export interface LongRequestsOptions {
 export interface LongRequestServices {
   signals: Signals
   turns: Turns
-  authenticator: Pick<Authenticator, 'hasLostAccess'>
+  authenticator: Pick<Authenticator, 'hasLostAccess' | 'changes'>
   registry: Registry
 }
 
@@ -52,8 +52,8 @@ interface Channel {
 }
 
 const TICK_MS = 100
-/** How often sessions of the console are checked. With the age of a cached lookup, an end is noticed within a second. */
-const SESSION_CHECK_TICKS = 4
+/** How often the access of callers is checked. With the age of a cached lookup, its end is noticed within a second. */
+const ACCESS_CHECK_TICKS = 4
 
 /**
  * The open requests of one kind, such as waits or streams. Their number is limited, and shared among accounts and keys.
@@ -65,6 +65,8 @@ export class LongRequests {
   private readonly slots: SharedSlots
   private readonly ticking = setInterval(() => this.tick(), TICK_MS).unref()
   private ticks = 0
+  /** Of keys, accounts and members, when access was last checked. */
+  private checkedChanges = 0
   private isClosed = false
 
   constructor(
@@ -149,12 +151,20 @@ export class LongRequests {
   private tick(): void {
     this.ticks += 1
     const nowMs = performance.now()
-    const checksSessions = this.ticks % SESSION_CHECK_TICKS === 0
+    const checks = this.ticks % ACCESS_CHECK_TICKS === 0 ? this.nextChecks() : 'none'
     for (const long of this.open.keys()) {
-      const access = this.services.authenticator.hasLostAccess(long.request, checksSessions)
+      const access = this.services.authenticator.hasLostAccess(long.request, checks)
       if (access === true || nowMs >= long.dueAtMs) this.wake(long)
       else if (access !== false) void access.then((isLost) => isLost && this.wake(long))
     }
+  }
+
+  /** Keys only end with a change that this instance hears of, so they are not looked up without one. */
+  private nextChecks(): AccessChecks {
+    const { changes } = this.services.authenticator
+    const hasChanged = changes !== this.checkedChanges
+    this.checkedChanges = changes
+    return hasChanged ? 'all' : 'people'
   }
 
   private full(): Problem {
