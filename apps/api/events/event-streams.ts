@@ -1,3 +1,4 @@
+import type { OutgoingHttpHeaders } from 'node:http'
 import { Readable } from 'node:stream'
 import { Injectable } from '@nestjs/common'
 import type { FastifyReply, FastifyRequest } from 'fastify'
@@ -117,7 +118,7 @@ class EventStream<Entry extends FeedEntry> implements LongRequest, StreamClient 
     note(request, { stream: 'client-gone' })
     setSafeHeaders(reply.headers(HEADERS))
     reply.hijack()
-    for (const [name, value = ''] of Object.entries(reply.getHeaders())) response.setHeader(name, value)
+    response.writeHead(reply.statusCode, reply.getHeaders() as OutgoingHttpHeaders)
     response.write(RETRY)
     this.commentAtMs = performance.now() + COMMENT_EVERY_MS
     const leave = () => this.finish('client-gone')
