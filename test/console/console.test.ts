@@ -668,6 +668,23 @@ describeWith('chromium')('the console', () => {
     await quota.getByText('of 10,000,000').waitFor()
   })
 
+  it('limits an environment', async () => {
+    const { page } = await signedIn()
+    await page.getByRole('link', { name: 'Account', exact: true }).click()
+    await page.getByRole('button', { name: 'Limit an environment or key' }).click()
+    await page.getByLabel('What is limited').selectOption('Messages today')
+    await page.getByLabel('For', { exact: true }).selectOption('environment development')
+    await page.getByLabel('Limit', { exact: true }).fill('4000')
+    await page.getByRole('button', { name: 'Save' }).click()
+    const quota = page.locator('.quota').filter({ hasText: 'Messages today of development' })
+    await quota.getByText('of 4,000').waitFor()
+    await quota.getByText('Begins again').waitFor()
+    await page.getByRole('button', { name: 'Change the quota: Messages today of development' }).click()
+    await page.getByLabel('Limit', { exact: true }).fill('')
+    await page.getByRole('button', { name: 'Save' }).click()
+    await quota.waitFor({ state: 'detached' })
+  })
+
   it('asks for the password of a protected inbox', async () => {
     const body = { name: 'Protected', password_protected: true }
     const { password = '' } = (await call<{ password?: string }>(mayfly, 'POST', '/v1/inboxes', { body }))

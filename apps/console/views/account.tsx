@@ -1,7 +1,7 @@
 import { useState } from 'preact/hooks'
 import type { Schemas } from '#clients/typescript/src/mayfly.js'
 import { useSession } from '../navigation.js'
-import { Field, FormDialog } from '../parts/controls.js'
+import { Choice, Field, FormDialog, type FormValues } from '../parts/controls.js'
 import { formatBytes, formatCount, Time } from '../parts/format.js'
 import { Failure, Show, useAction, useLoaded } from '../parts/loading.js'
 import { goToProvider, listProviders } from '../session.js'
@@ -10,6 +10,9 @@ import { nameOf } from './member-access.js'
 import { useEmails } from './members.js'
 
 type Quota = Schemas['Quota']
+
+/** Those that can be set for an environment or a key too. */
+const SCOPED_QUOTAS = ['inboxes', 'inboxes-per-day', 'messages-per-day', 'stored-bytes'] as const
 
 /** The plan, its limits, the quotas, and who is signed in. */
 export function AccountView() {
@@ -71,15 +74,23 @@ function Quotas() {
   const session = useSession()
   const { api } = session
   const quotas = useLoaded((signal) => api.quotas.list({ signal }), [])
-  const [changed, setChanged] = useState<Quota | null>(null)
+  const [changed, setChanged] = useState<Quota | 'new' | null>(null)
   const format = (name: Quota['name']) => (name === 'stored-bytes' ? formatBytes : formatCount)
-  const titleOf = ({ name, environment, key_id: key }: Quota) => {
-    const scope = environment ?? key
-    return scope === null ? text.quotas.names[name] : text.quotas.of(text.quotas.names[name], scope)
+  const close = () => setChanged(null)
+  const done = () => {
+    close()
+    quotas.reload()
   }
   return (
     <>
-      <h2>{text.quotas.title}</h2>
+      <div class="heading">
+        <h2>{text.quotas.title}</h2>
+        {session.allows('admin') && (
+          <button type="button" onClick={() => setChanged('new')}>
+            {text.quotas.add}
+          </button>
+        )}
+      </div>
       <Show loaded={quotas}>
         {(list) => (
           <ul class="plain-list">
@@ -95,6 +106,11 @@ function Quotas() {
                     high={0.8 * quota.limit}
                     optimum={0}
                   />
+                  {quota.resets_at !== null && (
+                    <small>
+                      {text.quotas.resets} <Time value={quota.resets_at} />
+                    </small>
+                  )}
                 </div>
                 {session.allows('admin') && (
                   <button
@@ -110,34 +126,89 @@ function Quotas() {
           </ul>
         )}
       </Show>
-      {changed !== null && (
+      {changed === 'new' && <NewQuotaDialog onClose={close} onDone={done} />}
+      {changed !== null && changed !== 'new' && (
         <FormDialog
           title={titleOf(changed)}
           action={text.save}
           submit={(values) => {
-            const limit = values.text('limit')
             const { name, environment, key_id: keyId } = changed
             const scope = { environment: environment ?? undefined, keyId: keyId ?? undefined }
-            return api.quotas.set(name, { limit: limit === '' ? null : Number(limit), ...scope })
+            return api.quotas.set(name, { limit: limitIn(values), ...scope })
           }}
-          onClose={() => setChanged(null)}
-          onDone={() => {
-            setChanged(null)
-            quotas.reload()
-          }}
+          onClose={close}
+          onDone={done}
         >
-          <Field
-            label={changed.name === 'stored-bytes' ? text.quotas.limitInBytes : text.quotas.limit}
-            hint={text.quotas.limitHint}
-            name="limit"
-            type="number"
-            min={0}
-            defaultValue={String(changed.limit)}
-          />
+          <LimitField name={changed.name} limit={changed.limit} />
         </FormDialog>
       )}
     </>
   )
+}
+
+function titleOf({ name, environment, key_id: key }: Quota): string {
+  const scope = environment ?? key
+  return scope === null ? text.quotas.names[name] : text.quotas.of(text.quotas.names[name], scope)
+}
+
+/** Limits an environment or a key, beside the account. */
+function NewQuotaDialog({ onClose, onDone }: { onClose: () => void; onDone: () => void }) {
+  const { api } = useSession()
+  const [name, setName] = useState<(typeof SCOPED_QUOTAS)[number]>('inboxes')
+  const [chosen, setChosen] = useState<string | null>(null)
+  const loaded = useLoaded(async (signal) => {
+    const [{ environments }, keys] = await Promise.all([api.account({ signal }), api.keys.list({ signal })])
+    const active = keys.filter(({ state }) => state === 'active')
+    return [
+      ...environments.map((each) => [each, text.quotas.environment(each)] as const),
+      ...active.map((key) => [key.id, text.quotas.key(key.name)] as const),
+    ]
+  }, [])
+  const scopes = loaded.value ?? []
+  const scope = chosen ?? scopes[0]?.[0] ?? ''
+  return (
+    <FormDialog
+      title={text.quotas.add}
+      action={text.save}
+      submit={(values) => {
+        // No environment has an underscore in its name.
+        const where = scope.startsWith('key_') ? { keyId: scope } : { environment: scope }
+        return api.quotas.set(name, { limit: limitIn(values), ...where })
+      }}
+      onClose={onClose}
+      onDone={onDone}
+    >
+      {loaded.error !== null && <Failure error={loaded.error} />}
+      <Choice
+        label={text.quotas.what}
+        value={name}
+        options={SCOPED_QUOTAS.map((each) => [each, text.quotas.names[each]] as const)}
+        onChange={setName}
+      />
+      <Choice label={text.quotas.scope} value={scope} options={scopes} onChange={setChosen} />
+      <LimitField name={name} limit={null} />
+    </FormDialog>
+  )
+}
+
+function LimitField({ name, limit }: { name: Quota['name']; limit: number | null }) {
+  return (
+    <Field
+      label={name === 'stored-bytes' ? text.quotas.limitInBytes : text.quotas.limit}
+      hint={limit === null ? text.quotas.newLimitHint : text.quotas.limitHint}
+      name="limit"
+      type="number"
+      min={0}
+      required={limit === null}
+      defaultValue={limit === null ? '' : String(limit)}
+    />
+  )
+}
+
+/** Null for an empty field. */
+function limitIn(values: FormValues): number | null {
+  const limit = values.text('limit')
+  return limit === '' ? null : Number(limit)
 }
 
 /** How much of the account was used within a day, by environment. */
