@@ -141,6 +141,7 @@ export function apiModule(
   publicUrl: () => string,
 ): DynamicModule {
   const contract = new ContractPipe()
+  const documented = settings.publicInbox ? [...CONTROLLERS, PublicInboxesController] : CONTROLLERS
   const providers: Provider[] = [
     { provide: APP_GUARD, useValue: new MethodGuard(methods) },
     { provide: APP_GUARD, useClass: AcceptGuard },
@@ -150,7 +151,7 @@ export function apiModule(
     { provide: APP_FILTER, useValue: problems },
     { provide: ENGINE, useValue: engine },
     { provide: Instance, useValue: instance },
-    { provide: ApiDocument, useValue: new ApiDocument(CONTROLLERS, publicUrl) },
+    { provide: ApiDocument, useValue: new ApiDocument(documented, publicUrl) },
     ...injected.map((service) => ({ provide: service.constructor, useValue: service })),
     ...SERVICES,
   ]
@@ -158,7 +159,7 @@ export function apiModule(
     module: ApiModule,
     // The OpenAPI document is the contract of /v1. It does not have the routes of pages and tiles, nor Mailpit's API.
     controllers: [
-      ...CONTROLLERS,
+      ...documented,
       ...[
         ConsoleLinksController,
         ConsoleController,
@@ -167,7 +168,6 @@ export function apiModule(
         TilesController,
       ],
       ...(settings.mailpitApi ? [MailpitController] : []),
-      ...(settings.publicInbox ? [PublicInboxesController] : []),
     ],
     providers,
   }

@@ -1,5 +1,7 @@
+import type { Document } from '#apps/api/openapi/openapi-json.js'
 import { call, createInbox, mail, messagesOf, only, send, type InboxJson } from '#test/harness/client.js'
 import { askConsole } from '#test/harness/console.js'
+import { Contract } from '#test/harness/contract.js'
 import { startMayfly, type Mayfly } from '#test/harness/mayfly.js'
 import { expectProblem } from '#test/harness/problem.js'
 
@@ -45,8 +47,10 @@ describe('a public inbox', () => {
   const create = (body?: object, visitor?: string) => createOn(mayfly, body, visitor)
 
   it('is created without a key, and read and erased with its token alone', async () => {
-    const { status, body } = await create({ duration: '10m' })
+    const { status, headers, body } = await create({ duration: '10m' })
     expect(status).toBe(201)
+    const contract = new Contract((await call<Document>(mayfly, 'GET', '/openapi.json')).body)
+    contract.check({ method: 'POST', path: '/public/inboxes', status, headers, body })
     const { inbox, token } = body
     expect(inbox).toMatchObject({ duration: '10m', environment: 'public', labels: {}, name: null })
     expect(inbox.address).toMatch(/^[0-9a-z]{20}@anyone\.test$/)

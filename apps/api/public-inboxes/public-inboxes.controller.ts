@@ -1,6 +1,7 @@
 import { Body, Controller, Post, Req } from '@nestjs/common'
 import { IsIn } from 'class-validator'
 import type { FastifyReply, FastifyRequest } from 'fastify'
+import Type from 'typebox'
 import { PUBLIC_ACCOUNT_ID, PUBLIC_PLAN } from '#libs/domain/account/access.js'
 import type { KeyId } from '#libs/domain/ids/typeid.js'
 import type { RatePolicy } from '#libs/ports/rate-limit/rate-limits.js'
@@ -12,10 +13,12 @@ import { ConsoleAddress } from '../console/console-address.js'
 import { clientAddress } from '../http/connection-limits.js'
 import { Reply } from '../http/headers.js'
 import { requireNotSuspended, unavailable } from '../http/problems.js'
+import { IfGiven } from '../http/rules.js'
 import { RANDOM_MINTING } from '../idempotency/minting.js'
-import { inboxJson } from '../inboxes/inbox-schemas.js'
+import { Inbox, inboxJson } from '../inboxes/inbox-schemas.js'
 import { Inboxes } from '../inboxes/inboxes.service.js'
 import { Instance } from '../instance.js'
+import { Describe, DescribeBody, DescribeProperty, Tag } from '../openapi/describe.js'
 import { InboxTokens } from '../tokens/tokens.service.js'
 import { Views } from '../views.js'
 
@@ -32,13 +35,22 @@ const ENVIRONMENT = 'public'
 const DURATIONS = ['10m', '1h', '1d'] as const
 const HOUR_SECONDS = 3_600
 
+@DescribeBody({ description: 'A new inbox for anyone.', example: { duration: '10m' } })
 class CreatePublicInbox {
+  @DescribeProperty('How long it exists; 1h by default.')
+  @IfGiven()
   @IsIn(DURATIONS, { message: `duration must be ${DURATIONS.join(', ')}` })
-  duration: (typeof DURATIONS)[number] = '1h'
+  duration?: (typeof DURATIONS)[number]
 }
+
+const PublicInbox = Type.Object(
+  { inbox: Inbox, token: Type.String({ description: 'For `Authorization: Bearer <token>`.' }) },
+  { $id: 'PublicInbox', description: 'An inbox that was created without a key.' },
+)
 
 /** Only registered if MAYFLY_PUBLIC_INBOX is set. */
 @Controller('public/inboxes')
+@Tag('Inboxes')
 export class PublicInboxesController {
   constructor(
     private readonly views: Views,
@@ -52,8 +64,18 @@ export class PublicInboxesController {
   ) {}
 
   @Post()
-  async create(
-    @Body() { duration }: CreatePublicInbox,
+  @Describe({
+    summary: 'Create an inbox without a key',
+    description:
+      'The token in the answer is the only access to the inbox, and may delete it. It ends with the inbox.',
+    answer: { description: 'The inbox and its token.', schema: PublicInbox },
+    problems: [
+      ...(['untrusted-origin', 'account-suspended', 'quota-exceeded', 'rate-limited'] as const),
+      ...(['catching-up', 'log-unavailable', 'read-model-unavailable'] as const),
+    ],
+  })
+  async createPublicInbox(
+    @Body() { duration = '1h' }: CreatePublicInbox,
     @Req() request: FastifyRequest,
     @Reply() reply: FastifyReply,
   ) {
