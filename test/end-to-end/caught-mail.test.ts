@@ -55,6 +55,8 @@ describe('mail to an unknown address', () => {
     expect(await inboxesAt(mayfly, 'SUPPORT+x@company.com')).toEqual([
       expect.objectContaining({ id: inbox.id }),
     ])
+    // As typed into a shell, without an encoded `+`.
+    expect(await inboxesOf(mayfly, '&address=support+x@company.com')).toHaveLength(1)
   })
 
   it('wakes a wait for its recipient, which began before there was an inbox', async () => {

@@ -111,7 +111,9 @@ export class InboxesController {
   ) {
     const { state } = query
     const labels = readLabels(query.label)
-    const address = query.address === undefined ? null : addressOf(query.address)
+    const { address: text = '' } = query
+    // In a query, a `+` that is not encoded is a space.
+    const address = addressOf(text) ?? addressOf(text.replaceAll(' ', '+'))
     if (query.address !== undefined && address === null) return []
     const { accountId, environment } = principal
     const read = () =>
