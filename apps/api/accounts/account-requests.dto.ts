@@ -10,7 +10,7 @@ import {
   type AccountLimits,
 } from '#libs/domain/account/access.js'
 import { perLimit } from '#libs/domain/account/quota.js'
-import { codec, partial, plain, snakeCase } from '#libs/domain/event-sourcing/declare.js'
+import { codec, partial, snakeCase } from '#libs/domain/event-sourcing/declare.js'
 import { UNIT_MS, type Lifespan } from '#libs/domain/inbox/new-inbox.js'
 import { IfGiven, readLifespan, Rule, durationPattern } from '../http/rules.js'
 import { DescribeBody, DescribeProperty } from '../openapi/describe.js'
@@ -30,17 +30,18 @@ function isName(value: unknown): boolean {
 }
 
 const LIMITS = partial({
-  requestsPerMinute: plain(Type.Integer({ minimum: 1, maximum: MAX_REQUESTS_PER_MINUTE })),
-  accountRequestsPerMinute: plain(
-    Type.Integer({ minimum: MIN_ACCOUNT_REQUESTS_PER_MINUTE, maximum: MAX_ACCOUNT_REQUESTS_PER_MINUTE }),
-  ),
+  requestsPerMinute: Type.Integer({ minimum: 1, maximum: MAX_REQUESTS_PER_MINUTE }),
+  accountRequestsPerMinute: Type.Integer({
+    minimum: MIN_ACCOUNT_REQUESTS_PER_MINUTE,
+    maximum: MAX_ACCOUNT_REQUESTS_PER_MINUTE,
+  }),
   retention: codec(
     Type.String({ pattern: `^${durationPattern(UNIT_MS, MAX_RETENTION.ms)}$`, examples: ['7d'] }),
     ({ text }: Lifespan) => text,
     readLifespan,
   ),
-  maxMessages: plain(Type.Integer({ minimum: 1, maximum: MAX_MESSAGES })),
-  ...perLimit(({ most }) => plain(Type.Integer({ minimum: 1, maximum: most }))),
+  maxMessages: Type.Integer({ minimum: 1, maximum: MAX_MESSAGES }),
+  ...perLimit(({ most }) => Type.Integer({ minimum: 1, maximum: most })),
 })
 
 const QUOTA_LIMITS = Object.values(perLimit(({ limit, most }) => `${snakeCase(limit)} (1 to ${most})`))

@@ -1,6 +1,6 @@
 import Type from 'typebox'
 import { perLimit } from '#libs/domain/account/quota.js'
-import { list, named, object, plain, text, type ValuesOf } from '#libs/domain/event-sourcing/declare.js'
+import { list, named, object, text, type ValuesOf } from '#libs/domain/event-sourcing/declare.js'
 import {
   Count,
   IdOf,
@@ -17,36 +17,30 @@ export const SIGN_INS = ['any', 'provider'] as const
 
 const limits = object(
   {
-    requestsPerMinute: plain(
-      Count('The sustained rate of each key. In addition, a burst of half as many every ten minutes.'),
+    requestsPerMinute: Count(
+      'The sustained rate of each key. In addition, a burst of half as many every ten minutes.',
     ),
-    accountRequestsPerMinute: plain(
-      Count('The rate of all keys, sessions of the console and inbox tokens of the account together.'),
+    accountRequestsPerMinute: Count(
+      'The rate of all keys, sessions of the console and inbox tokens of the account together.',
     ),
-    retention: plain(
-      Type.String({ pattern: '^\\d+[mhdw]$', description: 'The maximum lifetime of an inbox.' }),
-    ),
-    maxMessageBytes: plain(Count('The maximum size of a mail.')),
-    maxMessages: plain(Count('The maximum number of messages in one inbox.')),
-    ...perLimit(({ unit }) => plain(Count(`The quota of ${unit}.`))),
+    retention: Type.String({ pattern: '^\\d+[mhdw]$', description: 'The maximum lifetime of an inbox.' }),
+    maxMessageBytes: Count('The maximum size of a mail.'),
+    maxMessages: Count('The maximum number of messages in one inbox.'),
+    ...perLimit(({ unit }) => Count(`The quota of ${unit}.`)),
   },
   { $id: 'Limits', description: 'The limits of an account.' },
 )
 
 const account = {
-  id: plain(IdOf('acc', 'The id of the account.')),
-  name: plain(OrNull(Type.String(), 'For people; null once erased.')),
-  plan: plain(Type.String({ description: 'The name of its plan.' })),
+  id: IdOf('acc', 'The id of the account.'),
+  name: OrNull(Type.String(), 'For people; null once erased.'),
+  plan: Type.String({ description: 'The name of its plan.' }),
   limits: orNull(limits, 'Null if its plan is no longer configured. The account then has no API access.'),
   environments: list(text, { description: 'The environments of its active keys.' }),
-  signIn: plain(
-    OneOf(SIGN_INS, '`provider`: people can sign in to the console only with an identity provider.'),
-  ),
-  state: plain(
-    OneOf(
-      ['active', 'suspended', 'closed'],
-      'A suspended or closed account is refused all requests, and gets no mail.',
-    ),
+  signIn: OneOf(SIGN_INS, '`provider`: people can sign in to the console only with an identity provider.'),
+  state: OneOf(
+    ['active', 'suspended', 'closed'],
+    'A suspended or closed account is refused all requests, and gets no mail.',
   ),
   suspendedAt: orNull(time(''), 'When it was suspended, or closed; null if it is active.'),
   closedAt: orNull(time(''), 'When it was closed; null if it is not.'),
@@ -95,11 +89,9 @@ export const { schema: AccountWithKey, json: accountWithKeyJson } = resource(
   { description: 'An account, with its new key, if one was issued.' },
   {
     ...account,
-    key: plain(
-      OrNull(
-        Type.Unsafe<ResourceJson>(KeyWithSecret),
-        'Its first key with the scope `admin`. The secret is only in this answer. Null if the account already has such a key, or no API access.',
-      ),
+    key: OrNull(
+      Type.Unsafe<ResourceJson>(KeyWithSecret),
+      'Its first key with the scope `admin`. The secret is only in this answer. Null if the account already has such a key, or no API access.',
     ),
   },
 )

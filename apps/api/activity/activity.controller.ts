@@ -3,7 +3,7 @@ import type { FastifyReply } from 'fastify'
 import Type from 'typebox'
 import { ACCOUNT_EVENTS } from '#libs/domain/account/events.js'
 import { personalText } from '#libs/domain/account/personal-data.js'
-import { codec, list, object, plain, text } from '#libs/domain/event-sourcing/declare.js'
+import { codec, list, object, text } from '#libs/domain/event-sourcing/declare.js'
 import { isId } from '#libs/domain/ids/typeid.js'
 import { HISTORY_EVENTS, INBOX_EVENTS } from '#libs/domain/inbox/events.js'
 import { originOwner } from '#libs/ports/event-log/cloud-event.js'
@@ -29,11 +29,9 @@ const INBOX_ACTIONS = HISTORY_EVENTS.filter(({ fields }) => !('messageId' in fie
 )
 
 const actor = object({
-  type: plain(
-    OneOf(
-      [...Object.values(ACTORS), 'operator', 'system'],
-      '`session`: of the console, started with a key. `operator`: of the server. `system`: Mayfly itself, or for the role of a member an identity provider.',
-    ),
+  type: OneOf(
+    [...Object.values(ACTORS), 'operator', 'system'],
+    '`session`: of the console, started with a key. `operator`: of the server. `system`: Mayfly itself, or for the role of a member an identity provider.',
   ),
   id: orNull(text, 'Null for `operator` and `system`.'),
   name: orNull(text, "The member's email address, or the key's name; null for others."),
@@ -65,15 +63,13 @@ const { schema: ActivitySchema, json: activityJson } = resource(
     ],
   },
   {
-    id: plain(IdOf('evt', 'The id of the event.')),
+    id: IdOf('evt', 'The id of the event.'),
     time: time('When it happened.'),
-    action: plain(Type.String({ description: 'Such as `member.changed`.' })),
+    action: Type.String({ description: 'Such as `member.changed`.' }),
     actor,
-    subject: plain(Type.String({ description: 'The id of what was changed.' })),
+    subject: Type.String({ description: 'The id of what was changed.' }),
     environment: orNull(text, 'Of what was changed; null if that is of the whole account.'),
-    outcome: plain(
-      OneOf(['applied', 'ignored'], '`ignored`: it had no effect, because another change came first.'),
-    ),
+    outcome: OneOf(['applied', 'ignored'], '`ignored`: it had no effect, because another change came first.'),
     requestId: orNull(
       text,
       "The request's `X-Request-Id`; null for `operator`, and if no request caused it.",

@@ -1,7 +1,7 @@
 import { Controller, Get, Param, Query, Res } from '@nestjs/common'
 import type { FastifyReply } from 'fastify'
 import Type from 'typebox'
-import { plain, text } from '#libs/domain/event-sourcing/declare.js'
+import { text } from '#libs/domain/event-sourcing/declare.js'
 import { logIdOf } from '#libs/domain/audit/leaf.js'
 import { RECORDS_AT_ONCE } from '#libs/domain/audit/tiles.js'
 import { bytesOf, isId, type EventId } from '#libs/domain/ids/typeid.js'
@@ -37,10 +37,10 @@ const { schema: AuditLogSchema, json: auditLogJson } = resource(
     ],
   },
   {
-    id: plain(IdOf('log', 'The id of the log.')),
-    origin: plain(Type.String({ description: 'Its name in checkpoints.' })),
-    publicKey: plain(Type.String({ description: 'What verifies its checkpoints (C2SP signed-note).' })),
-    size: plain(Count('The number of its leaves.')),
+    id: IdOf('log', 'The id of the log.'),
+    origin: Type.String({ description: 'Its name in checkpoints.' }),
+    publicKey: Type.String({ description: 'What verifies its checkpoints (C2SP signed-note).' }),
+    size: Count('The number of its leaves.'),
   },
 )
 
@@ -63,15 +63,15 @@ const { schema: AuditEventSchema, json: auditEventJson } = resource(
     ],
   },
   {
-    index: plain(Count('Its index in the log.')),
-    id: plain(IdOf('evt', 'The id of the event.')),
-    type: plain(Type.String({ description: 'As on the event log.' })),
+    index: Count('Its index in the log.'),
+    id: IdOf('evt', 'The id of the event.'),
+    type: Type.String({ description: 'As on the event log.' }),
     time: time('When it happened.'),
     actor: orNull(text, 'The id of who caused it; null for Mayfly itself.'),
-    environment: plain(Type.String({ description: 'Of the inbox, or of the key that was used.' })),
-    subject: plain(Type.String({ description: 'The id of what it is about.' })),
-    position: plain(Type.String({ description: 'Topic, partition and offset of its record.' })),
-    recordSha256: plain(Digest('SHA-256 of its record.')),
+    environment: Type.String({ description: 'Of the inbox, or of the key that was used.' }),
+    subject: Type.String({ description: 'The id of what it is about.' }),
+    position: Type.String({ description: 'Topic, partition and offset of its record.' }),
+    recordSha256: Digest('SHA-256 of its record.'),
   },
 )
 

@@ -2,7 +2,7 @@ import { hash } from 'node:crypto'
 import { Controller, Get, Param } from '@nestjs/common'
 import Type from 'typebox'
 import { logIdOf, readRecord, writeLeaf } from '#libs/domain/audit/leaf.js'
-import { list, plain, text } from '#libs/domain/event-sourcing/declare.js'
+import { list, text } from '#libs/domain/event-sourcing/declare.js'
 import { erasureIdOf } from '#libs/domain/inbox/erasure.js'
 import { inboxEventCodec } from '#libs/ports/event-log/cloud-event.js'
 import { Count, IdOf, OneOf, orNull, resource, time } from '#libs/runtime/resource.js'
@@ -43,8 +43,8 @@ const { schema: ErasureSchema, json: erasureJson } = resource(
     ],
   },
   {
-    inboxId: plain(IdOf('inb', 'The inbox.')),
-    state: plain(OneOf(['deleted', 'expired'], 'How it ended.')),
+    inboxId: IdOf('inb', 'The inbox.'),
+    state: OneOf(['deleted', 'expired'], 'How it ended.'),
     endedAt: time('When it ended.'),
     actor: orNull(
       text,
@@ -52,12 +52,12 @@ const { schema: ErasureSchema, json: erasureJson } = resource(
     ),
     erasedAt: time('When its key was deleted. Nothing that it encrypted can be read since.'),
     copiesGoneBy: time("From then on Mayfly's own disks have no copy of the key."),
-    eventId: plain(IdOf('evt', 'The event of the erasure.')),
-    logId: plain(IdOf('log', 'The audit log.')),
-    index: plain(Count('The index of its leaf.')),
-    leaf: plain(Type.String({ description: 'The leaf, as it is hashed.' })),
-    record: plain(Type.String({ description: 'The record of the event, as the leaf has its SHA-256.' })),
-    proof: plain(Type.String({ description: 'The proof that the leaf is in the log (C2SP tlog-proof).' })),
+    eventId: IdOf('evt', 'The event of the erasure.'),
+    logId: IdOf('log', 'The audit log.'),
+    index: Count('The index of its leaf.'),
+    leaf: Type.String({ description: 'The leaf, as it is hashed.' }),
+    record: Type.String({ description: 'The record of the event, as the leaf has its SHA-256.' }),
+    proof: Type.String({ description: 'The proof that the leaf is in the log (C2SP tlog-proof).' }),
     doesNotProve: list(text, { description: 'What it can not prove.' }),
   },
 )

@@ -1,4 +1,4 @@
-import { object, plain } from '#libs/domain/event-sourcing/declare.js'
+import { object } from '#libs/domain/event-sourcing/declare.js'
 import { SENT_EVENTS } from '#libs/domain/inbox/events.js'
 import { Count, Digest, IdOf, OneOf, orNull, resource, time } from '#libs/runtime/resource.js'
 import { activeInbox, inboxExample } from '../inboxes/inbox-schemas.js'
@@ -7,8 +7,8 @@ const ERASING = SENT_EVENTS.filter(({ sent }) => sent.body !== 'message').map(({
 
 const erased = orNull(
   object({
-    eventId: plain(IdOf('evt', 'The event.')),
-    type: plain(OneOf<string>(ERASING, 'The type of the event.')),
+    eventId: IdOf('evt', 'The event.'),
+    type: OneOf<string>(ERASING, 'The type of the event.'),
     time: time('When it happened.'),
   }),
   'The event that has erased it since; null if it still exists.',
@@ -45,11 +45,11 @@ export const { schema: PastMessage, json: pastMessageJson } = resource(
     ],
   },
   {
-    id: plain(IdOf('msg', 'The id of the message.')),
-    inboxId: plain(IdOf('inb', 'The inbox that received it.')),
+    id: IdOf('msg', 'The id of the message.'),
+    inboxId: IdOf('inb', 'The inbox that received it.'),
     receivedAt: time('When it was accepted.'),
-    size: plain(Count('Bytes of its source.')),
-    digest: plain(Digest('SHA-256 of its sealed bytes on the log.')),
+    size: Count('Bytes of its source.'),
+    digest: Digest('SHA-256 of its sealed bytes on the log.'),
     erased,
   },
 )

@@ -1,7 +1,7 @@
 import { domainToUnicode } from 'node:url'
 import Type from 'typebox'
 import type { CatchAll, Domain as DomainState } from '#libs/domain/account/domain.js'
-import { list, named, object, plain } from '#libs/domain/event-sourcing/declare.js'
+import { list, named, object } from '#libs/domain/event-sourcing/declare.js'
 import { recordsOf } from '#libs/mail/domain-records.js'
 import { IdOf, OneOf, OrNull, orNull, resource, time, type ResourceJson } from '#libs/runtime/resource.js'
 import { InboxLabels } from '../inboxes/inbox-requests.dto.js'
@@ -45,27 +45,21 @@ export const DomainCatchAll = Type.Unsafe<CatchAllJson>(
 
 const record = object(
   {
-    type: plain(OneOf(['TXT', 'MX'], 'The type of the record.')),
-    name: plain(Type.String({ description: 'Its full name.' })),
-    zoneName: plain(
-      Type.String({
-        description:
-          'Its name in the zone of the registrable domain, as most DNS providers ask for it; `@` for the zone itself.',
-      }),
+    type: OneOf(['TXT', 'MX'], 'The type of the record.'),
+    name: Type.String({ description: 'Its full name.' }),
+    zoneName: Type.String({
+      description:
+        'Its name in the zone of the registrable domain, as most DNS providers ask for it; `@` for the zone itself.',
+    }),
+    value: Type.String({ description: 'Its value.' }),
+    priority: OrNull(Type.Integer(), 'The preference of an MX record; null for a TXT record.'),
+    status: OneOf(
+      STATUSES,
+      'The result of the last check. `invalid`: there are other values only, or other MX records that senders try first.',
     ),
-    value: plain(Type.String({ description: 'Its value.' })),
-    priority: plain(OrNull(Type.Integer(), 'The preference of an MX record; null for a TXT record.')),
-    status: plain(
-      OneOf(
-        STATUSES,
-        'The result of the last check. `invalid`: there are other values only, or other MX records that senders try first.',
-      ),
-    ),
-    found: plain(
-      Type.Array(Type.String(), {
-        description: 'The values found in DNS, at most 10; MX as `10 mx.example.com`.',
-      }),
-    ),
+    found: Type.Array(Type.String(), {
+      description: 'The values found in DNS, at most 10; MX as `10 mx.example.com`.',
+    }),
   },
   { $id: 'DomainRecord', description: 'A DNS record that the domain must have.' },
 )
@@ -103,28 +97,24 @@ const { schema, json } = resource(
   'Domain',
   { description: 'A domain whose mail the account receives.', examples: [example] },
   {
-    id: plain(IdOf('dom', 'The id of the domain. It never changes.')),
-    name: plain(Type.String({ description: 'The name, in Unicode.' })),
-    environment: plain(Type.String({ description: 'The environment whose inboxes receive the mail.' })),
-    state: plain(
-      OneOf(
-        STATES,
-        '`pending` until all records are found; `verified`; `failed` if they are not found within 72 hours, or if another account has proved the domain since; `lapsed` if they are gone for two days.',
-      ),
+    id: IdOf('dom', 'The id of the domain. It never changes.'),
+    name: Type.String({ description: 'The name, in Unicode.' }),
+    environment: Type.String({ description: 'The environment whose inboxes receive the mail.' }),
+    state: OneOf(
+      STATES,
+      '`pending` until all records are found; `verified`; `failed` if they are not found within 72 hours, or if another account has proved the domain since; `lapsed` if they are gone for two days.',
     ),
-    hosted: plain(Type.Boolean({ description: 'Whether it is a name below the mail domain of Mayfly.' })),
-    subdomains: plain(Type.Boolean({ description: 'Whether it includes all its subdomains.' })),
+    hosted: Type.Boolean({ description: 'Whether it is a name below the mail domain of Mayfly.' }),
+    subdomains: Type.Boolean({ description: 'Whether it includes all its subdomains.' }),
     isNameTaken: named(
       'name_taken',
-      plain(
-        Type.Boolean({
-          description:
-            'Whether all records were found, but another account has the domain. It is verified at the first check that does not find the TXT record of that account.',
-        }),
-      ),
+      Type.Boolean({
+        description:
+          'Whether all records were found, but another account has the domain. It is verified at the first check that does not find the TXT record of that account.',
+      }),
     ),
     records: list(record, { description: 'The DNS records that it must have; none if it is hosted.' }),
-    catchAll: plain(DomainCatchAll),
+    catchAll: DomainCatchAll,
     createdAt: time('When it was registered.'),
     verifiedAt: orNull(time(''), 'Since when it is verified, without interruption; null if it never was.'),
     checkedAt: orNull(

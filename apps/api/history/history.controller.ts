@@ -45,34 +45,28 @@ const { schema: Event, json: eventJson } = resource(
     ],
   },
   {
-    id: plain(IdOf('evt', 'The id of the event.')),
-    type: plain(
-      OneOf(
-        HISTORY_EVENTS.map(({ publicName }) => publicName),
-        'The type of the event.',
-      ),
+    id: IdOf('evt', 'The id of the event.'),
+    type: OneOf(
+      HISTORY_EVENTS.map(({ publicName }) => publicName),
+      'The type of the event.',
     ),
     time: time('When it happened.'),
-    inboxId: plain(IdOf('inb', 'The inbox.')),
-    messageId: plain(OrNull(IdOf('msg', ''), 'The message; null if the event is about the inbox.')),
-    keyId: plain(OrNull(IdOf('key', ''), 'The key that caused the event; null if no key did.')),
-    actor: plain(
-      OrNull(
-        Type.String({ pattern: '^(mem|tok|ses)_' }),
-        'The member who did it; or the inbox token or console session that was used, and made with the key; null if the key itself was.',
-      ),
+    inboxId: IdOf('inb', 'The inbox.'),
+    messageId: OrNull(IdOf('msg', ''), 'The message; null if the event is about the inbox.'),
+    keyId: OrNull(IdOf('key', ''), 'The key that caused the event; null if no key did.'),
+    actor: OrNull(
+      Type.String({ pattern: '^(mem|tok|ses)_' }),
+      'The member who did it; or the inbox token or console session that was used, and made with the key; null if the key itself was.',
     ),
     changed: orNull(
       list(plain(OneOf(CHANGEABLE))),
       'The properties of the inbox that were changed; null if `type` is not `inbox.changed`.',
     ),
-    position: plain(Position),
-    size: plain(OrNull(Count(''), "Bytes of a mail's source.")),
-    digest: plain(
-      OrNull(
-        Digest(''),
-        'SHA-256 of the sealed bytes of a mail on the log, or of the source of a mail that a fault dropped.',
-      ),
+    position: Position,
+    size: OrNull(Count(''), "Bytes of a mail's source."),
+    digest: OrNull(
+      Digest(''),
+      'SHA-256 of the sealed bytes of a mail on the log, or of the source of a mail that a fault dropped.',
     ),
   },
 )

@@ -1,38 +1,34 @@
 import Type from 'typebox'
-import { named, optional, plain } from '#libs/domain/event-sourcing/declare.js'
+import { named, optional } from '#libs/domain/event-sourcing/declare.js'
 import type { EndedInbox as EndedState } from '#libs/domain/inbox/inbox.js'
 import { Count, IdOf, orNull, OrNull, resource, time, Time } from '#libs/runtime/resource.js'
 import { InboxLabels } from './inbox-requests.dto.js'
 import type { Created } from './inboxes.service.js'
 
 const identity = {
-  id: plain(IdOf('inb', 'Never changes and is never reused.')),
-  address: plain(
-    Type.String({
-      pattern: '^[^@]+@[^@]+$',
-      description:
-        'The address. Upper and lower case are the same, and mail to `local+tag@` arrives in the same inbox. It is made ' +
-        'up, except that of an inbox that mail to its address has made.',
-    }),
-  ),
+  id: IdOf('inb', 'Never changes and is never reused.'),
+  address: Type.String({
+    pattern: '^[^@]+@[^@]+$',
+    description:
+      'The address. Upper and lower case are the same, and mail to `local+tag@` arrives in the same inbox. It is made ' +
+      'up, except that of an inbox that mail to its address has made.',
+  }),
 }
-const labels = plain(InboxLabels)
+const labels = InboxLabels
 const createdAt = time('When it was created.')
-const messageCount = plain(Count('The number of messages that it has received, without deleted ones.'))
+const messageCount = Count('The number of messages that it has received, without deleted ones.')
 
 export const activeInbox = {
   ...identity,
-  state: plain(Type.Literal('active', { description: 'It receives mail.' })),
-  duration: plain(
-    Type.String({ pattern: '^\\d+[mhdw]$', description: 'The lifetime that was last requested.' }),
-  ),
+  state: Type.Literal('active', { description: 'It receives mail.' }),
+  duration: Type.String({ pattern: '^\\d+[mhdw]$', description: 'The lifetime that was last requested.' }),
   isProtected: named(
     'password_protected',
-    plain(Type.Boolean({ description: 'Whether reading its mail requires a password.' })),
+    Type.Boolean({ description: 'Whether reading its mail requires a password.' }),
   ),
-  name: plain(OrNull(Type.String(), 'A name to show to people.')),
+  name: OrNull(Type.String(), 'A name to show to people.'),
   labels,
-  environment: plain(Type.String({ description: 'The environment of the key that created it.' })),
+  environment: Type.String({ description: 'The environment of the key that created it.' }),
   createdAt,
   expiresAt: time('When it expires, with all its mail.'),
   messageCount,
@@ -77,12 +73,10 @@ const created = resource(
   {
     ...activeInbox,
     password: optional(
-      plain(
-        Type.String({
-          description:
-            'Only for a protected inbox, and only in this answer: the value for `Mayfly-Inbox-Password`.',
-        }),
-      ),
+      Type.String({
+        description:
+          'Only for a protected inbox, and only in this answer: the value for `Mayfly-Inbox-Password`.',
+      }),
       null,
     ),
   },
@@ -112,9 +106,7 @@ export const { schema: EndedInbox, json: endedInboxJson } = resource(
   },
   {
     ...identity,
-    state: plain(
-      Type.Union([Type.Literal('deleted'), Type.Literal('expired')], { description: 'How it ended.' }),
-    ),
+    state: Type.Union([Type.Literal('deleted'), Type.Literal('expired')], { description: 'How it ended.' }),
     labels,
     createdAt,
     endedAt: time('When it ended.'),
@@ -125,8 +117,8 @@ export const { schema: EndedInbox, json: endedInboxJson } = resource(
 /** The answer to a deletion, also to a repeat. */
 export const DeletedInbox = Type.Object(
   {
-    id: identity.id.schema,
-    address: identity.address.schema,
+    id: identity.id,
+    address: identity.address,
     state: Type.Literal('deleted', { description: 'It is permanently deleted.' }),
     deleted_at: Time('When it was deleted. The same in the answer to a repeat.'),
   },

@@ -1,5 +1,5 @@
 import Type from 'typebox'
-import { named, object, plain } from '#libs/domain/event-sourcing/declare.js'
+import { named, object } from '#libs/domain/event-sourcing/declare.js'
 import { SCOPES } from '#libs/domain/account/access.js'
 import { memberIdOf, type ApiKey } from '#libs/domain/account/account.js'
 import { keyState, type KeyState } from '#libs/domain/account/key-expiry.js'
@@ -10,29 +10,24 @@ import { totals } from '../usage/usage-schemas.js'
 const usage = object(totals, { $id: 'KeyUsage', description: 'The usage of a key.' })
 
 const key = {
-  id: plain(IdOf('key', 'The id of the key. It does not change when the secret is rotated.')),
-  name: plain(Type.String({ description: 'A name to show to people.' })),
-  environment: plain(Type.String({ description: 'The environment that the key belongs to.' })),
-  scopes: plain(SomeOf(SCOPES, 'The scopes of the key.')),
-  prefix: plain(Type.String({ description: 'The beginning of its secret.' })),
+  id: IdOf('key', 'The id of the key. It does not change when the secret is rotated.'),
+  name: Type.String({ description: 'A name to show to people.' }),
+  environment: Type.String({ description: 'The environment that the key belongs to.' }),
+  scopes: SomeOf(SCOPES, 'The scopes of the key.'),
+  prefix: Type.String({ description: 'The beginning of its secret.' }),
   issuedAt: named('created_at', time('When it was issued.')),
-  owner: plain(
-    OneOf(
-      ['service', 'personal'],
-      '`service`: it belongs to the account. `personal`: it belongs to the member that issued it, has at most the access of that member, and ends with the membership.',
-    ),
+  owner: OneOf(
+    ['service', 'personal'],
+    '`service`: it belongs to the account. `personal`: it belongs to the member that issued it, has at most the access of that member, and ends with the membership.',
   ),
-  memberId: plain(
-    OrNull(IdOf('mem', ''), 'The member that a personal key belongs to; null for a service key.'),
-  ),
-  createdBy: plain(
-    OrNull(KeyOrMember(''), 'The key or the member that issued it; null for the first key of all.'),
-  ),
+  memberId: OrNull(IdOf('mem', ''), 'The member that a personal key belongs to; null for a service key.'),
+  createdBy: OrNull(KeyOrMember(''), 'The key or the member that issued it; null for the first key of all.'),
   expiresAt: orNull(time(''), 'When it expires; null if it never does.'),
   lastUsedAt: orNull(time(''), 'The approximate time of the last request with it.'),
-  state: plain(OneOf(['active', 'revoked', 'expired'] satisfies KeyState[], 'Whether it is valid.')),
-  rateLimit: plain(
-    OrNull(Type.Integer({ minimum: 1 }), "The maximum requests per minute; null if the account's applies."),
+  state: OneOf(['active', 'revoked', 'expired'] satisfies KeyState[], 'Whether it is valid.'),
+  rateLimit: OrNull(
+    Type.Integer({ minimum: 1 }),
+    "The maximum requests per minute; null if the account's applies.",
   ),
   usage: orNull(
     usage,
@@ -84,7 +79,7 @@ const issued = resource(
       },
     ],
   },
-  { ...key, secret: plain(Type.String({ description: 'The bearer token. Only in this answer.' })) },
+  { ...key, secret: Type.String({ description: 'The bearer token. Only in this answer.' }) },
 )
 export const KeyWithSecret = issued.schema
 

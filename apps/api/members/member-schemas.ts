@@ -5,11 +5,11 @@ import { brand, type InvitationId, type KeyId, type MemberId } from '#libs/domai
 import { IdOf, KeyOrMember, OneOf, OrNull, orNull, resource, SomeOf, time } from '#libs/runtime/resource.js'
 
 const access = {
-  email: plain(OrNull(Type.String(), 'The address that was invited; null once erased.')),
-  role: plain(OneOf(ROLE_NAMES, 'What the member may do.')),
+  email: OrNull(Type.String(), 'The address that was invited; null once erased.'),
+  role: OneOf(ROLE_NAMES, 'What the member may do.'),
   environments: orNull(list(text), 'The only environments that the member can use; null for all.'),
-  permissions: plain(SomeOf(PERMISSIONS, '`content:read` if the member may read mail, else none.')),
-  invitedBy: plain(KeyOrMember('The key or the member that invited.')),
+  permissions: SomeOf(PERMISSIONS, '`content:read` if the member may read mail, else none.'),
+  invitedBy: KeyOrMember('The key or the member that invited.'),
 }
 
 const example = {
@@ -24,7 +24,7 @@ const example = {
 const memberExample = { ...example, issuer: 'https://login.example.com' }
 
 const member = {
-  id: plain(IdOf('mem', 'The id of the member.')),
+  id: IdOf('mem', 'The id of the member.'),
   ...access,
   issuer: orNull(text, 'The identity provider to sign in with; null if there are only links.'),
   joinedAt: named('created_at', time('When the invitation was used.')),
@@ -64,12 +64,10 @@ const invitationExample = {
 }
 
 const invitation = {
-  id: plain(IdOf('inv', 'The id of the invitation.')),
+  id: IdOf('inv', 'The id of the invitation.'),
   ...access,
-  state: plain(
-    OneOf(['pending', 'accepted', 'revoked', 'expired'], 'Only a `pending` one can be used, once.'),
-  ),
-  memberId: plain(OrNull(IdOf('mem', ''), 'The member who used it; null if nobody has.')),
+  state: OneOf(['pending', 'accepted', 'revoked', 'expired'], 'Only a `pending` one can be used, once.'),
+  memberId: OrNull(IdOf('mem', ''), 'The member who used it; null if nobody has.'),
   invitedAt: named('created_at', time('When it was made.')),
   expiresAt: time('Its link is invalid from then on.'),
 }
@@ -95,12 +93,10 @@ const invitationWithUrl = resource(
   },
   {
     ...invitation,
-    url: plain(
-      Type.String({ description: 'The link for the new member, valid once. It is only in this answer.' }),
-    ),
+    url: Type.String({ description: 'The link for the new member, valid once. It is only in this answer.' }),
     isMailed: named(
       'mailed',
-      plain(Type.Boolean({ description: 'Whether the link was also sent to the address.' })),
+      Type.Boolean({ description: 'Whether the link was also sent to the address.' }),
     ),
   },
 )

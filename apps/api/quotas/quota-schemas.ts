@@ -1,18 +1,15 @@
 import type { TObject } from 'typebox'
 import { kindOf, QUOTAS } from '#libs/domain/account/quota.js'
-import { object, plain, text } from '#libs/domain/event-sourcing/declare.js'
-import { Count, IdOf, OneOf, orNull, time } from '#libs/runtime/resource.js'
+import { object, text } from '#libs/domain/event-sourcing/declare.js'
+import { Count, IdOf, OneOf, OrNull, orNull, time } from '#libs/runtime/resource.js'
 
 export const QUOTA = object(
   {
-    name: plain(OneOf(QUOTAS, QUOTAS.map((quota) => `\`${quota}\`: ${kindOf(quota).unit}.`).join(' '))),
+    name: OneOf(QUOTAS, QUOTAS.map((quota) => `\`${quota}\`: ${kindOf(quota).unit}.`).join(' ')),
     environment: orNull(text, 'The environment whose inboxes count; null if not only one does.'),
-    keyId: orNull(
-      plain(IdOf('key', 'The id of a key.')),
-      'The key whose inboxes count; null if not only one does.',
-    ),
-    limit: plain(Count('The maximum.')),
-    used: plain(Count('How much is used now.')),
+    keyId: OrNull(IdOf('key', 'The id of a key.'), 'The key whose inboxes count; null if not only one does.'),
+    limit: Count('The maximum.'),
+    used: Count('How much is used now.'),
     resetsAt: orNull(time(''), 'When a daily quota begins again; null for others.'),
   },
   {

@@ -1,6 +1,6 @@
 import { IsIn } from 'class-validator'
 import Type from 'typebox'
-import { named, plain } from '#libs/domain/event-sourcing/declare.js'
+import { named } from '#libs/domain/event-sourcing/declare.js'
 import type { ActiveInbox } from '#libs/domain/inbox/inbox.js'
 import { TOKEN_ACCESS, type InboxToken as Token, type TokenAccess } from '#libs/domain/inbox/token.js'
 import { IdOf, OneOf, resource, time } from '#libs/runtime/resource.js'
@@ -29,8 +29,8 @@ export class CreateInboxToken {
 }
 
 const token = {
-  id: plain(IdOf('tok', 'The id of the token.')),
-  access: plain(OneOf(TOKEN_ACCESS, 'What it may do: `read`, or also delete the inbox.')),
+  id: IdOf('tok', 'The id of the token.'),
+  access: OneOf(TOKEN_ACCESS, 'What it may do: `read`, or also delete the inbox.'),
   expiresAt: time('When it expires, at the latest with its inbox.'),
   issuedAt: named('created_at', time('When it was issued.')),
 }
@@ -56,12 +56,10 @@ const issued = resource(
     ...token,
     secret: named(
       'token',
-      plain(
-        Type.String({
-          pattern: '^mft_[0-7][0-9a-hjkmnp-tv-z]{25}_[A-Za-z0-9_-]{32}$',
-          description: 'The bearer token. Only in this answer.',
-        }),
-      ),
+      Type.String({
+        pattern: '^mft_[0-7][0-9a-hjkmnp-tv-z]{25}_[A-Za-z0-9_-]{32}$',
+        description: 'The bearer token. Only in this answer.',
+      }),
     ),
   },
 )

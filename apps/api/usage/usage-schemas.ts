@@ -1,17 +1,17 @@
 import Type, { type TSchema } from 'typebox'
-import { list, object, plain, type ValueOf } from '#libs/domain/event-sourcing/declare.js'
+import { list, object, type ValueOf } from '#libs/domain/event-sourcing/declare.js'
 import { type UsageReport, MAX_BUCKETS } from '#libs/ports/usage/usage-store.js'
 import { Count, orNull, OrNull, time } from '#libs/runtime/resource.js'
 
 const received = {
-  mails: plain(Count("Mails received; each recipient's copy counts.")),
-  bytes: plain(Count('Bytes of those mails.')),
+  mails: Count("Mails received; each recipient's copy counts."),
+  bytes: Count('Bytes of those mails.'),
 }
 
 export const totals = {
-  requests: plain(Count('Requests that were answered.')),
-  refusals: plain(Count('Requests that were answered 429, and mails that were refused.')),
-  inboxes: plain(Count('Inboxes that were created.')),
+  requests: Count('Requests that were answered.'),
+  refusals: Count('Requests that were answered 429, and mails that were refused.'),
+  inboxes: Count('Inboxes that were created.'),
   ...received,
 }
 
@@ -27,7 +27,7 @@ export const QuantilesAndMax = Type.Object(
 )
 
 const timed = <Schema extends TSchema>(schema: Schema, what: string) =>
-  plain(OrNull(schema, `${what} Null if there was nothing to measure.`))
+  OrNull(schema, `${what} Null if there was nothing to measure.`)
 const UNTIL_VISIBLE = 'From the acceptance of a mail until it can be read over the API.'
 
 const figures = {
@@ -43,12 +43,10 @@ export const usageRow = object(
   {
     from: time('The start of the interval, or of the span of the query if that is later.'),
     to: time('The end of the interval, or of the span of the query if that is earlier.'),
-    group: plain(OrNull(Type.String(), 'The key, environment or label value of the row; null without one.')),
-    groupName: plain(
-      OrNull(
-        Type.String(),
-        "The name of the row's key. Null for other groups, and for keys beyond the account's newest 1,000.",
-      ),
+    group: OrNull(Type.String(), 'The key, environment or label value of the row; null without one.'),
+    groupName: OrNull(
+      Type.String(),
+      "The name of the row's key. Null for other groups, and for keys beyond the account's newest 1,000.",
     ),
     ...totals,
     requestMs: timed(Quantiles, 'From a request to its answer, without waits and streams.'),
@@ -86,14 +84,12 @@ const report = object(
         'started.',
     ),
     ...totals,
-    duplicates: plain(Count('Mails beyond the first of those with the same Message-ID in the same inbox.')),
-    read: plain(Count('Messages that the API has answered with at least once.')),
-    inboxesWithoutMail: plain(Count('Inboxes that were created and got no mail.')),
-    acceptMs: plain(
-      OrNull(
-        QuantilesAndMax,
-        'From the last byte of a mail until it is durable, just before the sender gets 250. Null if no mail was accepted.',
-      ),
+    duplicates: Count('Mails beyond the first of those with the same Message-ID in the same inbox.'),
+    read: Count('Messages that the API has answered with at least once.'),
+    inboxesWithoutMail: Count('Inboxes that were created and got no mail.'),
+    acceptMs: OrNull(
+      QuantilesAndMax,
+      'From the last byte of a mail until it is durable, just before the sender gets 250. Null if no mail was accepted.',
     ),
     visibleMs: timed(QuantilesAndMax, UNTIL_VISIBLE),
     firstReadMs: timed(
@@ -102,11 +98,9 @@ const report = object(
     ),
     firstMailAt: orNull(time(''), 'When the first mail arrived.'),
     lastMailAt: orNull(time(''), 'When the last mail arrived.'),
-    mailsPerSecond: plain(
-      OrNull(
-        Type.Number({ minimum: 0 }),
-        'Average rate from the first mail to the last. Null for fewer than two mails, or if all arrived at the same time.',
-      ),
+    mailsPerSecond: OrNull(
+      Type.Number({ minimum: 0 }),
+      'Average rate from the first mail to the last. Null for fewer than two mails, or if all arrived at the same time.',
     ),
     timeline: list(bucket, {
       maxItems: MAX_BUCKETS,

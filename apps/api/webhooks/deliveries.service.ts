@@ -1,6 +1,6 @@
 import { Inject, Injectable } from '@nestjs/common'
 import Type from 'typebox'
-import { list, named, object, plain } from '#libs/domain/event-sourcing/declare.js'
+import { list, named, object } from '#libs/domain/event-sourcing/declare.js'
 import { isId, type InboxId } from '#libs/domain/ids/typeid.js'
 import { DELIVERY_STATES, type Delivery } from '#libs/domain/webhook/delivery.js'
 import { ABANDONED_FOR, WEBHOOK_EVENT_TYPES } from '#libs/domain/webhook/events.js'
@@ -29,20 +29,16 @@ import {
 const attempt = object(
   {
     attemptedAt: named('time', time('When it started.')),
-    status: plain(
-      OrNull(
-        Type.Integer({ minimum: 100, maximum: 999 }),
-        'The status that the endpoint answered; null if it did not answer.',
-      ),
+    status: OrNull(
+      Type.Integer({ minimum: 100, maximum: 999 }),
+      'The status that the endpoint answered; null if it did not answer.',
     ),
-    latencyMs: plain(Count('From its start to the answer or the failure.')),
-    answer: plain(
-      OrNull(
-        Type.String(),
-        'The beginning of the answer, at most 1 kB, read as UTF-8; null if there was none, for a redirect, if there is no inbox, and after the inbox has ended.',
-      ),
+    latencyMs: Count('From its start to the answer or the failure.'),
+    answer: OrNull(
+      Type.String(),
+      'The beginning of the answer, at most 1 kB, read as UTF-8; null if there was none, for a redirect, if there is no inbox, and after the inbox has ended.',
     ),
-    error: plain(OrNull(Type.String(), 'Why it failed; null if it succeeded.')),
+    error: OrNull(Type.String(), 'Why it failed; null if it succeeded.'),
   },
   { $id: 'Attempt', description: 'One POST to an endpoint.' },
 )
@@ -73,31 +69,23 @@ const shown = resource(
     ],
   },
   {
-    id: plain(IdOf('dlv', 'The id of the delivery.')),
-    webhookId: plain(IdOf('whk', 'The webhook.')),
-    event: plain(OneOf([...WEBHOOK_EVENT_TYPES, 'sample'], 'The event that is delivered.')),
-    inboxId: plain(
-      OrNull(
-        IdOf('inb', ''),
-        'The inbox of the event; null for a sample, and for an event of a domain or a key.',
-      ),
+    id: IdOf('dlv', 'The id of the delivery.'),
+    webhookId: IdOf('whk', 'The webhook.'),
+    event: OneOf([...WEBHOOK_EVENT_TYPES, 'sample'], 'The event that is delivered.'),
+    inboxId: OrNull(
+      IdOf('inb', ''),
+      'The inbox of the event; null for a sample, and for an event of a domain or a key.',
     ),
-    messageId: plain(
-      OrNull(IdOf('msg', ''), 'The message of the event; null if the event is not about a message.'),
+    messageId: OrNull(IdOf('msg', ''), 'The message of the event; null if the event is not about a message.'),
+    domainId: OrNull(IdOf('dom', ''), 'The domain of the event; null if the event is not about a domain.'),
+    keyId: OrNull(IdOf('key', ''), 'The key of the event; null if the event is not about a key.'),
+    quota: OrNull(Type.String(), 'The quota of the event, if any.'),
+    replayId: OrNull(IdOf('rpl', ''), 'The replay that it belongs to; null if it is not part of one.'),
+    state: OneOf(
+      DELIVERY_STATES,
+      '`failed` if the last attempt failed; `abandoned` if there is nothing left to deliver.',
     ),
-    domainId: plain(
-      OrNull(IdOf('dom', ''), 'The domain of the event; null if the event is not about a domain.'),
-    ),
-    keyId: plain(OrNull(IdOf('key', ''), 'The key of the event; null if the event is not about a key.')),
-    quota: plain(OrNull(Type.String(), 'The quota of the event, if any.')),
-    replayId: plain(OrNull(IdOf('rpl', ''), 'The replay that it belongs to; null if it is not part of one.')),
-    state: plain(
-      OneOf(
-        DELIVERY_STATES,
-        '`failed` if the last attempt failed; `abandoned` if there is nothing left to deliver.',
-      ),
-    ),
-    abandonedFor: named('abandoned_reason', plain(OrNull(OneOf(ABANDONED_FOR), 'Why it was abandoned.'))),
+    abandonedFor: named('abandoned_reason', OrNull(OneOf(ABANDONED_FOR), 'Why it was abandoned.')),
     requestedAt: named('created_at', time('When it was requested.')),
     dueAt: named('next_attempt_at', orNull(time(''), 'When the next attempt is due; null if there is none.')),
     attempts: list(attempt, { description: 'All attempts, in their order.' }),

@@ -1,5 +1,5 @@
 import { ArrayMaxSize, ArrayMinSize, ArrayUnique, IsArray, IsBoolean, Matches } from 'class-validator'
-import { named, plain } from '#libs/domain/event-sourcing/declare.js'
+import { named } from '#libs/domain/event-sourcing/declare.js'
 import { idPattern } from '#libs/domain/ids/typeid.js'
 import { REPLAY_STATES, stateOf, type Replay } from '#libs/domain/webhook/replay.js'
 import { Count, IdOf, OneOf, resource, time } from '#libs/runtime/resource.js'
@@ -64,13 +64,11 @@ const replay = resource(
     ],
   },
   {
-    id: plain(IdOf('rpl', 'The id of the replay.')),
-    webhookId: plain(IdOf('whk', 'The webhook.')),
-    state: plain(OneOf(REPLAY_STATES, '`completed` once all deliveries are requested and finished.')),
-    requested: plain(Count('Deliveries requested so far.')),
-    done: plain(
-      Count('Deliveries that are finished: delivered, failed without another attempt, or abandoned.'),
-    ),
+    id: IdOf('rpl', 'The id of the replay.'),
+    webhookId: IdOf('whk', 'The webhook.'),
+    state: OneOf(REPLAY_STATES, '`completed` once all deliveries are requested and finished.'),
+    requested: Count('Deliveries requested so far.'),
+    done: Count('Deliveries that are finished: delivered, failed without another attempt, or abandoned.'),
     requestedAt: named('created_at', time('When it was requested.')),
   },
 )

@@ -1,5 +1,4 @@
 import Type from 'typebox'
-import { plain } from '#libs/domain/event-sourcing/declare.js'
 import { WEBHOOK_EVENT_TYPES, type DisabledReason } from '#libs/domain/webhook/events.js'
 import { IdOf, OneOf, OrNull, resource, SomeOf, time } from '#libs/runtime/resource.js'
 
@@ -7,23 +6,20 @@ const REASONS = ['by-request', 'gone', 'failing'] as const satisfies DisabledRea
 
 /** `url` is decrypted. */
 const webhook = {
-  id: plain(IdOf('whk', 'The id of the webhook. It never changes.')),
-  url: plain(Type.String({ description: 'The URL of the endpoint.' })),
-  inboxId: plain(
-    OrNull(IdOf('inb', ''), 'The inbox whose events are delivered; null for all inboxes of the environment.'),
+  id: IdOf('whk', 'The id of the webhook. It never changes.'),
+  url: Type.String({ description: 'The URL of the endpoint.' }),
+  inboxId: OrNull(
+    IdOf('inb', ''),
+    'The inbox whose events are delivered; null for all inboxes of the environment.',
   ),
-  events: plain(SomeOf(WEBHOOK_EVENT_TYPES, 'The events that are delivered.')),
-  state: plain(
-    Type.Union([Type.Literal('active'), Type.Literal('disabled')], {
-      description: 'Whether events are delivered.',
-    }),
-  ),
+  events: SomeOf(WEBHOOK_EVENT_TYPES, 'The events that are delivered.'),
+  state: Type.Union([Type.Literal('active'), Type.Literal('disabled')], {
+    description: 'Whether events are delivered.',
+  }),
   createdAt: time('When it was registered.'),
-  disabledReason: plain(
-    OrNull(
-      OneOf(REASONS),
-      'Why it is disabled: `by-request`; `gone` if its endpoint answered 410; `failing` after 5 days in which every attempt failed. Null if it is active.',
-    ),
+  disabledReason: OrNull(
+    OneOf(REASONS),
+    'Why it is disabled: `by-request`; `gone` if its endpoint answered 410; `failing` after 5 days in which every attempt failed. Null if it is active.',
   ),
 }
 
@@ -56,12 +52,10 @@ export const { schema: WebhookWithSecret, json: webhookWithSecretJson } = resour
   },
   {
     ...webhook,
-    secret: plain(
-      Type.String({
-        description:
-          'The signing secret in the form of Standard Webhooks: `whsec_` and base64. Only in this answer.',
-        pattern: '^whsec_[A-Za-z0-9+/]+=*$',
-      }),
-    ),
+    secret: Type.String({
+      description:
+        'The signing secret in the form of Standard Webhooks: `whsec_` and base64. Only in this answer.',
+      pattern: '^whsec_[A-Za-z0-9+/]+=*$',
+    }),
   },
 )

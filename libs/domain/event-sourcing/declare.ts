@@ -64,9 +64,16 @@ interface AnyProperty {
   encode: (value: never, data: Data) => void
   decode: (data: Data) => unknown
 }
-export type AnyFields = Readonly<Record<string, AnyCodec | { at(name: string): AnyProperty }>>
+/** A schema stands for `plain` of it: its values represent themselves. */
+type AnySchema = { readonly '~kind': string } | { readonly '~unsafe': unknown }
+type AnyField = AnySchema | AnyCodec | { at(name: string): AnyProperty }
+export type AnyFields = Readonly<Record<string, AnyField>>
 
-export type ValueOf<Declared> = Declared extends Codec<infer Value> | Field<infer Value> ? Value : never
+export type ValueOf<Declared> = Declared extends Codec<infer Value> | Field<infer Value>
+  ? Value
+  : Declared extends AnySchema
+    ? Type.Static<Declared>
+    : never
 export type ValuesOf<Fields> = { -readonly [Name in keyof Fields]: ValueOf<Fields[Name]> }
 
 /** Represented by itself. */
@@ -189,15 +196,15 @@ export function union<Name extends string, Variants extends Readonly<Record<stri
 }
 
 /** A property with a different name in the data. */
-export function named<Value>(name: string, value: Codec<Value> | Field<Value>): Field<Value> {
+export function named<Declared extends AnyField>(name: string, value: Declared): Field<ValueOf<Declared>> {
   return { at: () => propertyAt(name, value) }
 }
 
 /** A property that is left out of the data if its value is `absent`. */
-export function optional<Value, const Absent>(
-  value: Codec<Value> | Field<Value>,
+export function optional<Declared extends AnyField, const Absent>(
+  value: Declared,
   absent: Absent,
-): Field<Value | Absent> {
+): Field<ValueOf<Declared> | Absent> {
   return {
     at(name) {
       const { schemas, encode, decode } = propertyAt(name, value)
@@ -205,7 +212,7 @@ export function optional<Value, const Absent>(
       return {
         schemas: Object.fromEntries(names.map((each) => [each, Type.Optional(schemas[each] ?? {})])),
         encode(it, data) {
-          if (it !== absent) encode(it as Value, data)
+          if (it !== absent) encode(it as ValueOf<Declared>, data)
         },
         decode: (data) => (names.some((each) => data[each] === undefined) ? absent : decode(data)),
       }
@@ -233,15 +240,16 @@ export function constant<const Value>(value: Value): Field<Value> {
   return { at: () => ({ schemas: {}, encode: () => undefined, decode: () => value }) }
 }
 
-function propertyAt<Value>(name: string, value: Codec<Value> | Field<Value>): Property<Value> {
+function propertyAt<Declared extends AnyField>(name: string, value: Declared): Property<ValueOf<Declared>>
+function propertyAt(name: string, value: AnyField): AnyProperty {
   if ('at' in value) return value.at(name)
-  const { schema, encode, decode } = value
+  const { schema, encode, decode }: AnyCodec = 'encode' in value ? value : plain(value)
   return {
     schemas: { [name]: schema },
-    encode(it, data) {
+    encode(it: never, data: Data) {
       data[name] = encode(it)
     },
-    decode: (data) => decode(data[name]),
+    decode: (data: Data) => decode(data[name]),
   }
 }
 
