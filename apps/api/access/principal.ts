@@ -13,7 +13,7 @@ import { scopesOfMember, type Actor, type Member } from '#libs/domain/account/me
 import type { AccountId, ConsoleSessionId, InboxId, KeyId } from '#libs/domain/ids/typeid.js'
 import type { Fault } from '#libs/domain/inbox/fault.js'
 import type { Inbox } from '#libs/domain/inbox/inbox.js'
-import { noInbox, Problem, planLacksApiAccess } from '../http/problems.js'
+import { noResource, Problem, planLacksApiAccess } from '../http/problems.js'
 
 /*
  * Authorization: who the caller of a request is, and the guard that checks the scopes that a handler requires.
@@ -162,7 +162,7 @@ export function requireAllowed(request: FastifyRequest, required: readonly Scope
 function requireInboxOfToken(request: FastifyRequest): void {
   const own = callerOf(request).inboxId
   const { inboxId } = request.params as { inboxId?: string }
-  if (own !== null && inboxId !== undefined && inboxId !== own) throw noInbox(inboxId)
+  if (own !== null && inboxId !== undefined && inboxId !== own) throw noResource('inbox', inboxId)
 }
 
 /** Throws missing-scope if the caller has an inbox token instead of a key. */

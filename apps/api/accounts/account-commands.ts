@@ -33,10 +33,6 @@ export class AccountCommands {
   }
 }
 
-export function noKey(id: string): Problem {
-  return noResource('key', id)
-}
-
 function refused(
   refusal: Refusal,
   { accountId, keyId = '' }: Pick<AccountCommand, 'accountId'> & { keyId?: string },
@@ -49,7 +45,7 @@ function refused(
       return invalid({ detail, parameter: 'accountId' })
     }
     case 'unknown-key':
-      return noKey(keyId)
+      return noResource('key', keyId)
     case 'over-plan': {
       const detail = `limit may be at most ${refusal.max}, the quota of the account's plan`
       return invalid({ detail, pointer: '/limit' })

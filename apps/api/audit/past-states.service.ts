@@ -14,7 +14,7 @@ import type { ResourceJson } from '#libs/runtime/resource.js'
 import { requireScope, type Principal } from '../access/principal.js'
 import { RequestBudgets } from '../http/budgets.js'
 import { offsetPageOf, type ListPage } from '../http/list-pages.js'
-import { historyExpired, invalid, noInbox, notFound, type Problem } from '../http/problems.js'
+import { historyExpired, invalid, noResource, notFound, type Problem } from '../http/problems.js'
 import { nextTurn } from '../http/request-turns.js'
 import { IfGiven, IsParsed, parseTime, TIME_FORM, TIME_PATTERN, validated } from '../http/rules.js'
 import { hasEnded, Inboxes, setCursor, type OpenInbox } from '../inboxes/inboxes.service.js'
@@ -122,7 +122,7 @@ export class PastStates {
       () => this.views.readComplete(inboxId, () => this.endOf(leaves, this.historyOf(inboxId))),
       'reads',
     )
-    if (end === 0) throw noInbox(inboxId)
+    if (end === 0) throw noResource('inbox', inboxId)
     return end
   }
 
@@ -236,7 +236,7 @@ export class PastStates {
       const { offset, digest } = known ?? entry
       if (message !== null) messages.set(message.id, { offset, message, digest: digest ?? '' })
     }
-    if (inbox === null) throw noInbox(id)
+    if (inbox === null) throw noResource('inbox', id)
     if (inbox.state !== 'active') throw hasEnded(inbox, past.at(-1)?.actor)
     return {
       ...{ inbox, endOffset: end },

@@ -17,7 +17,7 @@ import { DomainChecks } from '#libs/role/domain-checks.js'
 import { RecipientDomains } from '#libs/role/recipient-domains.js'
 import type { ResourceJson } from '#libs/runtime/resource.js'
 import type { Principal } from '../access/principal.js'
-import { invalid, noResource, Problem, unavailable } from '../http/problems.js'
+import { beingChanged, invalid, noResource, Problem } from '../http/problems.js'
 import type { Minting } from '../idempotency/minting.js'
 import { lifespanOf } from '../inboxes/inboxes.service.js'
 import { ENGINE, Instance } from '../instance.js'
@@ -85,7 +85,7 @@ export class Domains {
   /** Throws not-found, also for domains of other accounts. */
   async find({ accountId }: Principal, id: string): Promise<Domain> {
     const domain = isId('dom', id) ? await this.views.readAccounts((accounts) => accounts.domain(id)) : null
-    if (domain?.accountId !== accountId) throw noDomain(id)
+    if (domain?.accountId !== accountId) throw noResource('domain', id)
     return domain
   }
 
@@ -107,7 +107,7 @@ export class Domains {
       if (!(await this.run(principal, domain, command))) return this.show(domain)
       domain = await this.find(principal, domainId)
     }
-    throw beingChanged(domainId)
+    throw beingChanged('domain', domainId)
   }
 
   /** Resolves with the former domain once it no longer receives mail on this instance. */
@@ -128,7 +128,7 @@ export class Domains {
       domain = await this.find(principal, id)
       if (checkedAt === null || domain.checkedAt?.getTime() === checkedAt.getTime()) return this.show(domain)
     }
-    throw beingChanged(domain.id)
+    throw beingChanged('domain', domain.id)
   }
 
   /** The records in the format of a zone file (RFC 1035, section 5). */
@@ -194,16 +194,8 @@ export class Domains {
 function problemOf(refusal: DomainRefusal, id: string): Problem {
   switch (refusal.code) {
     case 'unknown-domain':
-      return noDomain(id)
+      return noResource('domain', id)
     case 'known-name':
       return new Problem('address-taken', { detail: 'The account already has a domain with this name.' })
   }
-}
-
-function beingChanged(id: DomainId): Problem {
-  return unavailable('busy', `Other requests change the domain ${id} at the same time.`)
-}
-
-function noDomain(id: string): Problem {
-  return noResource('domain', id)
 }

@@ -310,8 +310,9 @@ export function noResource(kind: string, id: string): Problem {
   return notFound(`There is no ${kind} ${id.slice(0, 60)}.`)
 }
 
-export function noInbox(id: string): Problem {
-  return noResource('inbox', id)
+/** The 503 of a change, if other requests have come first each time that it was tried. */
+export function beingChanged(kind: string, id: string): Problem {
+  return unavailable('busy', `Other requests change the ${kind} ${id} at the same time.`)
 }
 
 /** Inboxes expire at any time, but seldom within seconds. */

@@ -20,7 +20,7 @@ import { KeyForgottenError } from '#libs/ports/key-vault/key-vault.js'
 import { hashSecret } from '#libs/ports/key-vault/master-key.js'
 import type { Principal } from '../access/principal.js'
 import { writeOffsetCursor } from '../http/list-pages.js'
-import { invalid, noInbox, Problem, quotaExceeded, unavailable } from '../http/problems.js'
+import { beingChanged, invalid, noResource, Problem, quotaExceeded, unavailable } from '../http/problems.js'
 import type { Minting } from '../idempotency/minting.js'
 import { Views } from '../views.js'
 import { VisibleRecorder } from '../visible-recorder.js'
@@ -215,7 +215,7 @@ export class Inboxes {
       await this.recorder.record(events, principal)
       current = await this.open(principal, id)
     }
-    throw unavailable('busy', `Other requests change the inbox ${id} at the same time.`)
+    throw beingChanged('inbox', id)
   }
 
   /** The inboxes of the environment with these ids, in any state. Unknown ids are skipped. Throws ViewsCatchingUpError. */
@@ -287,7 +287,7 @@ export class Inboxes {
    */
   async find(owner: InboxOwner, id: string): Promise<{ inbox: Inbox; endOffset: number }> {
     const { accountId, environment, inboxId } = owner
-    if (inboxId !== null && inboxId !== id) throw noInbox(id)
+    if (inboxId !== null && inboxId !== id) throw noResource('inbox', id)
     const row = isId('inb', id) ? await this.views.find(id, () => this.views.inboxes.inbox(id)) : null
     if (row !== null && row.inbox.accountId === accountId && row.inbox.environment === environment) {
       const inbox = asOf(row.inbox, this.instance.now())
@@ -295,7 +295,7 @@ export class Inboxes {
       if (inbox.state !== 'active') this.opened.forget(inbox.id)
       return { inbox, endOffset: row.endOffset }
     }
-    throw noInbox(id)
+    throw noResource('inbox', id)
   }
 }
 

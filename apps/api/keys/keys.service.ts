@@ -10,9 +10,9 @@ import { hashSecret } from '#libs/ports/key-vault/master-key.js'
 import { type Principal, actorOf, missingScope, requireMayGive } from '../access/principal.js'
 import { Plans } from '../access/key-lookup.js'
 import type { Minting } from '../idempotency/minting.js'
-import { AccountCommands, noKey } from '../accounts/account-commands.js'
+import { AccountCommands } from '../accounts/account-commands.js'
 import { Instance } from '../instance.js'
-import { invalid, unavailable } from '../http/problems.js'
+import { invalid, noResource, unavailable } from '../http/problems.js'
 import { Views } from '../views.js'
 import { Usage } from '../usage/usage.service.js'
 import { UNUSED, type KeyUses, type NewKey } from './key-schemas.js'
@@ -99,7 +99,7 @@ export class Keys {
   async get(principal: Principal, id: string): Promise<ApiKey> {
     const key = isId('key', id) ? await this.views.readAccounts((accounts) => accounts.key(id)) : null
     if (key?.accountId === principal.accountId && this.isShownTo(principal, key)) return key
-    throw noKey(id)
+    throw noResource('key', id)
   }
 
   private isShownTo({ scopes, member }: Principal, key: ApiKey): boolean {

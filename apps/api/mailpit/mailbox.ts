@@ -4,7 +4,7 @@ import type { OpenedMessage } from '#libs/mail/json/message-json.js'
 import { chunksOf } from '#libs/runtime/chunks.js'
 import type { Principal } from '../access/principal.js'
 import type { MailRead } from '../http/budgets.js'
-import { noInbox, notFound, Problem, unavailable } from '../http/problems.js'
+import { noResource, notFound, Problem, unavailable } from '../http/problems.js'
 import { Views } from '../views.js'
 import { VisibleRecorder } from '../visible-recorder.js'
 import { Inboxes } from '../inboxes/inboxes.service.js'
@@ -107,7 +107,7 @@ export class Mailbox {
   private async findById(principal: Principal, id: string): Promise<PlacedMessage> {
     const [inboxId = '', ...messageId] = id.split('.')
     const { inbox } = await this.inboxes.open(principal, inboxId)
-    if (inbox.isProtected) throw noInbox(inboxId)
+    if (inbox.isProtected) throw noResource('inbox', inboxId)
     return { inbox, message: await this.reader.find(inbox, messageId.join('.')) }
   }
 

@@ -17,7 +17,7 @@ import { actorOf, missingScope, type Principal } from '../access/principal.js'
 import { AccountCommands } from '../accounts/account-commands.js'
 import { ConsoleAddress } from '../console/console-address.js'
 import { SECRET_BYTES, secretOf } from '../console/console-sessions.service.js'
-import { invalid, noResource, unavailable, type Problem } from '../http/problems.js'
+import { beingChanged, invalid, noResource, unavailable, type Problem } from '../http/problems.js'
 import type { Minting } from '../idempotency/minting.js'
 import { Instance } from '../instance.js'
 import { QuotaUse } from '../quotas/quota-use.js'
@@ -90,7 +90,7 @@ export class Members {
     const actor = actorOf(principal, account)
     await this.run(principal, account, { ...command, actor, expiresAt: this.endOf(body, now), now })
     const member = await this.findRecorded(memberId)
-    if (member.tokenHash !== tokenHash) throw beingChanged(memberId)
+    if (member.tokenHash !== tokenHash) throw beingChanged('member', memberId)
     return this.withLink(account, member, token)
   }
 
@@ -101,7 +101,7 @@ export class Members {
     const command = { type: 'RevokeInvitation', accountId, memberId, now: this.instance.now() } as const
     await this.run(principal, account, { ...command, actor: actorOf(principal, account) })
     const revoked = await this.findRecorded(memberId)
-    if (revoked.state !== 'revoked') throw beingChanged(memberId)
+    if (revoked.state !== 'revoked') throw beingChanged('member', memberId)
     return { ...revoked, email }
   }
 
@@ -112,14 +112,14 @@ export class Members {
   /** Throws not-found, also for somebody who has not joined or was removed. */
   async get(principal: Principal, id: string): Promise<Member> {
     const member = await this.find(principal, id)
-    if (member?.state !== 'active') throw noMember(id)
+    if (member?.state !== 'active') throw noResource('member', id)
     return member
   }
 
   /** Throws not-found. */
   async invitation(principal: Principal, id: string): Promise<Member> {
     const member = isId('inv', id) ? await this.find(principal, memberIdOfInvitation(id)) : null
-    if (member === null) throw noInvitation(id)
+    if (member === null) throw noResource('invitation', id)
     return member
   }
 
@@ -132,7 +132,7 @@ export class Members {
     const command = { type: 'ChangeMember', ...ids, ...wanted, now: this.instance.now() } as const
     await this.run(principal, account, { ...command, actor: actorOf(principal, account) })
     const changed = await this.get(principal, id)
-    if (!hasAccess(changed, wanted)) throw beingChanged(member.id)
+    if (!hasAccess(changed, wanted)) throw beingChanged('member', member.id)
     return changed
   }
 
@@ -143,7 +143,7 @@ export class Members {
    */
   async remove(principal: Principal, id: string) {
     const member = await this.find(principal, id)
-    if (member === null) throw noMember(id)
+    if (member === null) throw noResource('member', id)
     const { accountId, id: memberId } = member
     // Erased once the member is removed.
     const { email } = await this.open(member)
@@ -152,7 +152,7 @@ export class Members {
     const actor = actorOf(principal, before)
     await this.run(principal, before, { type: 'RemoveMember', accountId, memberId, actor, now })
     const recorded = await this.findRecorded(memberId)
-    if (recorded.state !== 'removed') throw beingChanged(memberId)
+    if (recorded.state !== 'removed') throw beingChanged('member', memberId)
     const removed = { ...recorded, email }
     const account = await this.accounts.find(accountId)
     const [active, issued, invited] = await this.views.readAccounts((accounts) =>
@@ -249,7 +249,7 @@ export class Members {
 function problemOf(refusal: MemberRefusal, memberId: MemberId): Problem {
   switch (refusal.code) {
     case 'unknown-member':
-      return noMember(memberId)
+      return noResource('member', memberId)
     case 'unknown-invitation':
     case 'invalid-link':
       return invalid({ detail: 'the invitation was revoked: invite again', parameter: 'invitationId' })
@@ -284,16 +284,4 @@ function problemOf(refusal: MemberRefusal, memberId: MemberId): Problem {
         refusal.missing,
       )
   }
-}
-
-function beingChanged(id: MemberId): Problem {
-  return unavailable('busy', `Other requests change the member ${id} at the same time.`)
-}
-
-function noMember(id: string): Problem {
-  return noResource('member', id)
-}
-
-function noInvitation(id: string): Problem {
-  return noResource('invitation', id)
 }

@@ -19,7 +19,7 @@ import { VisibleRecorder } from '../visible-recorder.js'
 import { Reply } from '../http/headers.js'
 import { inboxesPathOf } from '../http/list-pages.js'
 import { Produces, ProducesAnything } from '../http/media-types.js'
-import { invalid, noInbox } from '../http/problems.js'
+import { invalid, noResource } from '../http/problems.js'
 import { Inboxes, hasEnded } from '../inboxes/inboxes.service.js'
 import { Instance } from '../instance.js'
 import { Bytes, Describe, Tag } from '../openapi/describe.js'
@@ -71,7 +71,7 @@ export class MessagesController {
     @Query() query: WaitForMessage,
     @Reply() reply: FastifyReply,
   ) {
-    if (!isId('inb', inboxId)) throw noInbox(inboxId)
+    if (!isId('inb', inboxId)) throw noResource('inbox', inboxId)
     const open = () => this.mail.open(reply.request, inboxId)
     return this.waits.firstMatch({ channel: inboxChannel(inboxId), open }, query, reply)
   }

@@ -57,7 +57,7 @@ export class InboxTokens {
     open: OpenInbox,
     tokenId: string,
   ): Promise<{ id: TokenId; revokedAt: Date }> {
-    if (!isId('tok', tokenId)) throw noToken(tokenId)
+    if (!isId('tok', tokenId)) throw noResource('inbox token', tokenId)
     const about = { inboxId: open.inbox.id, keyId: principal.keyId, tokenId, now: this.instance.now() }
     const { token } = await this.change(principal, open, { type: 'RevokeToken', ...about })
     const { id, revokedAt } = token
@@ -87,9 +87,5 @@ function problemOf(refusal: Refusal, { tokenId }: TokenCommand): Problem {
     const detail = `an inbox may have ${MAX_TOKENS} valid tokens: revoke one first`
     return invalid({ detail, pointer: '' })
   }
-  return noToken(tokenId)
-}
-
-function noToken(id: string): Problem {
-  return noResource('inbox token', id)
+  return noResource('inbox token', tokenId)
 }

@@ -113,7 +113,7 @@ export class Webhooks {
   async find(principal: Principal, id: string, scopes: readonly Scope[]): Promise<Webhook> {
     const webhook = isId('whk', id) ? await this.read(id) : null
     if (webhook?.accountId !== principal.accountId || webhook.environment !== principal.environment) {
-      throw noWebhook(id)
+      throw noResource('webhook', id)
     }
     const { inboxId } = webhook
     requireScope(principal, inboxId === null ? ['admin'] : scopes)
@@ -225,7 +225,7 @@ export class Webhooks {
   /** Reads a webhook after a change. Throws not-found if it was deleted in the meantime. */
   private async findOrThrow(id: WebhookId): Promise<Webhook> {
     const webhook = await this.read(id)
-    if (webhook === null) throw noWebhook(id)
+    if (webhook === null) throw noResource('webhook', id)
     return webhook
   }
 
@@ -242,7 +242,7 @@ export class Webhooks {
 function problemOf(refusal: WebhookRefusal, id: string): Problem {
   switch (refusal.code) {
     case 'unknown-webhook':
-      return noWebhook(id)
+      return noResource('webhook', id)
     case 'unfit-url':
       return invalid({ detail: `url ${refusal.error}`, pointer: '/url' })
     case 'too-many-webhooks': {
@@ -252,8 +252,4 @@ function problemOf(refusal: WebhookRefusal, id: string): Problem {
     case 'over-grace':
       return overGrace(refusal.maxMs)
   }
-}
-
-function noWebhook(id: string): Problem {
-  return noResource('webhook', id)
 }
