@@ -4,6 +4,7 @@ import {
   SetMetadata,
   type CanActivate,
   type ExecutionContext,
+  type Type,
 } from '@nestjs/common'
 import { Reflector } from '@nestjs/core'
 import type { FastifyRequest } from 'fastify'
@@ -77,46 +78,38 @@ export function callerOf(request: FastifyRequest): Principal {
 const REQUIRED_SCOPES = 'required-scopes'
 
 /**
- * The handler requires a key with one of these scopes. Every handler under /v1 has this decorator; the others, such as
- * /healthz, require no key.
+ * The handler, or each one of the controller without scopes of its own, requires a key with one of these scopes. Every
+ * handler under /v1 has some; the others, such as /healthz, require no key.
  */
-export function RequireScope(...scopes: [Scope, ...Scope[]]): MethodDecorator {
+export function RequireScope(...scopes: [Scope, ...Scope[]]): MethodDecorator & ClassDecorator {
   return SetMetadata(REQUIRED_SCOPES, scopes)
 }
 
 /** The scopes of which a handler requires one; null if it requires no key. */
-export function scopesOf(reflector: Reflector, handler: Handler): readonly Scope[] | null {
-  return reflector.get<readonly Scope[] | undefined>(REQUIRED_SCOPES, handler) ?? null
+export function scopesOf(reflector: Reflector, handler: Handler, controller: Type): readonly Scope[] | null {
+  const scopes = reflector.getAllAndOverride<readonly Scope[] | undefined>(REQUIRED_SCOPES, [
+    handler,
+    controller,
+  ])
+  return scopes ?? null
 }
 
-type Handler = ReturnType<ExecutionContext['getHandler']>
+export type Handler = ReturnType<ExecutionContext['getHandler']>
 
-const IS_FOR_MEMBERS = 'is-for-members'
-
-/** Any member who is signed in may call the handler, which limits those without its scope to what is their own. */
-export function AllowMembers(): MethodDecorator {
-  return SetMetadata(IS_FOR_MEMBERS, true)
-}
-
-const NEEDS_CONTENT = 'needs-content'
+/** Any member who is signed in may call the handlers, which limit those without their scope to what is their own. */
+export const AllowMembers = Reflector.createDecorator()
 
 /** The handlers also need the permission `content:read` of a member, since they send mail or show it. */
-export function RequireContent(): ClassDecorator {
-  return SetMetadata(NEEDS_CONTENT, true)
-}
-
-const ACCEPTS_INBOX_TOKENS = 'accepts-inbox-tokens'
+export const RequireContent = Reflector.createDecorator()
 
 /**
  * The handler accepts inbox tokens too, if they have one of its scopes: `read`, or `inboxes` for a token with the access
  * `owner`. It finds its inbox with `Inboxes.find`, which limits the token to its own.
  */
-export function AcceptInboxTokens(): MethodDecorator {
-  return SetMetadata(ACCEPTS_INBOX_TOKENS, true)
-}
+export const AcceptInboxTokens = Reflector.createDecorator()
 
 export function acceptsInboxTokens(reflector: Reflector, handler: Handler): boolean {
-  return reflector.get<true | undefined>(ACCEPTS_INBOX_TOKENS, handler) ?? false
+  return reflector.get(AcceptInboxTokens, handler) !== undefined
 }
 
 /** The caller, as an argument of a handler that requires a scope. */
@@ -133,16 +126,16 @@ export class ScopeGuard implements CanActivate {
   constructor(private readonly reflector: Reflector) {}
 
   canActivate(context: ExecutionContext): boolean {
-    const handler = context.getHandler()
-    const required = scopesOf(this.reflector, handler)
+    const [handler, controller] = [context.getHandler(), context.getClass<unknown>()]
+    const required = scopesOf(this.reflector, handler, controller)
     if (required === null) return true
     const request = context.switchToHttp().getRequest<FastifyRequest>()
     requireInboxOfToken(request)
     const { member, sessionId, plan, scopes } = callerOf(request)
-    const isForMembers = this.reflector.get<true | undefined>(IS_FOR_MEMBERS, handler) ?? false
+    const isForMembers = this.reflector.get(AllowMembers, controller) !== undefined
     if (isForMembers && member !== null && sessionId !== null) requireApiAccess(plan)
     else requireAllowed(request, required)
-    const needsContent = this.reflector.get<true | undefined>(NEEDS_CONTENT, context.getClass()) ?? false
+    const needsContent = this.reflector.get(RequireContent, controller) !== undefined
     if (needsContent && member !== null && !allows(scopes, READERS)) {
       throw missingScope('A member needs the permission content:read for this request.', READERS)
     }

@@ -103,6 +103,7 @@ function shortType(type: string): string {
 /** The account's audit log: its checkpoint, events, proofs and records. */
 @Controller('v1/audit/logs')
 @Tag('Accounts')
+@RequireScope('audit')
 export class AuditController {
   constructor(
     private readonly logs: AuditLogs,
@@ -111,7 +112,6 @@ export class AuditController {
   ) {}
 
   @Get()
-  @RequireScope('audit')
   @Describe({
     summary: 'List the audit logs',
     description: 'The one of the account. Its tiles are under `/v1/audit/logs/{id}` (C2SP tlog-tiles).',
@@ -125,7 +125,6 @@ export class AuditController {
   }
 
   @Get(':logId/checkpoint')
-  @RequireScope('audit')
   @Produces(PLAIN_TEXT)
   @Describe({
     summary: "Get an audit log's last checkpoint",
@@ -139,7 +138,6 @@ export class AuditController {
   }
 
   @Get(':logId/events')
-  @RequireScope('audit')
   @Describe({
     summary: "List an audit log's events",
     description:
@@ -177,7 +175,6 @@ export class AuditController {
   }
 
   @Get(':logId/events/:eventId/proof')
-  @RequireScope('audit')
   @Produces(PLAIN_TEXT)
   @Describe({
     summary: 'Prove that an event is in an audit log',
@@ -199,7 +196,6 @@ export class AuditController {
   }
 
   @Get(':logId/records')
-  @RequireScope('audit')
   @Produces(NDJSON)
   @Describe({
     summary: 'Read the records of an audit log',

@@ -14,11 +14,11 @@ import { Domains } from './domains.service.js'
 /** The domains of the caller's account, in all environments. */
 @Controller('v1/domains')
 @Tag('Domains')
+@RequireScope('admin')
 export class DomainsController {
   constructor(private readonly domains: Domains) {}
 
   @Post()
-  @RequireScope('admin')
   @Describe({
     summary: 'Register a domain',
     description:
@@ -36,7 +36,6 @@ export class DomainsController {
   }
 
   @Get()
-  @RequireScope('admin')
   @Describe({
     summary: 'List domains',
     answer: { description: 'A page of domains.', schema: Type.Array(Domain), headers: ['Link'] },
@@ -47,14 +46,12 @@ export class DomainsController {
   }
 
   @Get(':domainId')
-  @RequireScope('admin')
   @Describe({ summary: 'Read a domain', answer: { description: 'The domain.', schema: Domain } })
   async getDomain(@Caller() principal: Principal, @Param('domainId') domainId: string) {
     return this.domains.show(await this.domains.find(principal, domainId))
   }
 
   @Patch(':domainId')
-  @RequireScope('admin')
   @Describe({ summary: 'Change a domain', answer: { description: 'The domain.', schema: Domain } })
   changeDomain(
     @Caller() principal: Principal,
@@ -65,7 +62,6 @@ export class DomainsController {
   }
 
   @Delete(':domainId')
-  @RequireScope('admin')
   @Describe({
     summary: 'Delete a domain',
     description: 'Its mail is no longer received. Inboxes and their mail stay.',
@@ -77,7 +73,6 @@ export class DomainsController {
 
   @Post(':domainId/verify')
   @HttpCode(200)
-  @RequireScope('admin')
   @Describe({
     summary: 'Check the DNS records of a domain now',
     description: 'A record whose name servers give no clear answer keeps its last status.',
@@ -88,7 +83,6 @@ export class DomainsController {
   }
 
   @Get(':domainId/zonefile')
-  @RequireScope('admin')
   @Produces('text/dns')
   @Describe({
     summary: 'Read the DNS records of a domain as a zone file',

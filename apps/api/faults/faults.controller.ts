@@ -87,6 +87,7 @@ export class FaultsController {
 /** The faults on purpose that the new inboxes of an environment get. */
 @Controller('v1/environments/:name/faults')
 @Tag('Inboxes')
+@RequireScope('admin')
 export class DefaultFaultsController {
   constructor(
     private readonly views: Views,
@@ -95,7 +96,6 @@ export class DefaultFaultsController {
   ) {}
 
   @Put()
-  @RequireScope('admin')
   @Describe({
     summary: 'Set the faults of new inboxes',
     description:
@@ -112,14 +112,12 @@ export class DefaultFaultsController {
   }
 
   @Get()
-  @RequireScope('admin')
   @Describe({ summary: 'Read the faults of new inboxes', answer: NEW_INBOXES })
   async getEnvironmentFaults(@Caller() principal: Principal, @Param('name') name: string) {
     return faults.encode(defaultFaultsOf(await this.find(principal, name), name))
   }
 
   @Delete()
-  @RequireScope('admin')
   @Describe({
     summary: 'Remove the faults of new inboxes',
     answer: { ...NEW_INBOXES, description: 'An empty list.' },

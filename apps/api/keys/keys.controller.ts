@@ -14,6 +14,8 @@ import { Instance } from '../instance.js'
 /** The keys of the caller's account, in all environments. */
 @Controller('v1/keys')
 @Tag('Keys')
+@RequireScope('admin')
+@AllowMembers()
 export class KeysController {
   constructor(
     private readonly keys: Keys,
@@ -21,8 +23,6 @@ export class KeysController {
   ) {}
 
   @Post()
-  @RequireScope('admin')
-  @AllowMembers()
   @Describe({
     summary: 'Issue a key',
     description:
@@ -40,8 +40,6 @@ export class KeysController {
   }
 
   @Get()
-  @RequireScope('admin')
-  @AllowMembers()
   @Describe({
     summary: 'List keys',
     answer: { description: 'A page of keys.', schema: Type.Array(Key), headers: ['Link'] },
@@ -53,8 +51,6 @@ export class KeysController {
   }
 
   @Get(':keyId')
-  @RequireScope('admin')
-  @AllowMembers()
   @Describe({ summary: 'Read a key', answer: { description: 'The key.', schema: Key } })
   async getKey(@Caller() principal: Principal, @Param('keyId') keyId: string) {
     const key = await this.keys.get(principal, keyId)
@@ -62,8 +58,6 @@ export class KeysController {
   }
 
   @Post(':keyId/rotate')
-  @RequireScope('admin')
-  @AllowMembers()
   @Describe({
     summary: 'Rotate the secret of a key',
     answer: { description: 'The key, with its new secret.', schema: KeyWithSecret, headers: ['Location'] },
@@ -80,8 +74,6 @@ export class KeysController {
   }
 
   @Delete(':keyId')
-  @RequireScope('admin')
-  @AllowMembers()
   @Describe({
     summary: 'Revoke a key',
     description: 'The key stops working on every instance within a second. A repeat gets the same answer.',

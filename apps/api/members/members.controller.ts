@@ -25,11 +25,11 @@ import { Members } from './members.service.js'
 /** The members of the caller's account. */
 @Controller('v1/members')
 @Tag('Members')
+@RequireScope('admin')
 export class MembersController {
   constructor(private readonly members: Members) {}
 
   @Get()
-  @RequireScope('admin')
   @Describe({
     summary: 'List members',
     answer: { description: 'A page of members.', schema: Type.Array(Member), headers: ['Link'] },
@@ -40,14 +40,12 @@ export class MembersController {
   }
 
   @Get(':memberId')
-  @RequireScope('admin')
   @Describe({ summary: 'Read a member', answer: { description: 'The member.', schema: Member } })
   async getMember(@Caller() principal: Principal, @Param('memberId') memberId: string) {
     return memberJson(await this.members.open(await this.members.get(principal, memberId)))
   }
 
   @Patch(':memberId')
-  @RequireScope('admin')
   @Describe({
     summary: 'Change what a member may do',
     description:
@@ -63,7 +61,6 @@ export class MembersController {
   }
 
   @Delete(':memberId')
-  @RequireScope('admin')
   @Describe({
     summary: 'Remove a member',
     description:
@@ -79,6 +76,7 @@ export class MembersController {
 /** The invitations to become a member of the caller's account. */
 @Controller('v1/invitations')
 @Tag('Members')
+@RequireScope('admin')
 export class InvitationsController {
   constructor(
     private readonly members: Members,
@@ -86,7 +84,6 @@ export class InvitationsController {
   ) {}
 
   @Post()
-  @RequireScope('admin')
   @Describe({
     summary: 'Invite somebody',
     description:
@@ -109,7 +106,6 @@ export class InvitationsController {
   }
 
   @Get()
-  @RequireScope('admin')
   @Describe({
     summary: 'List invitations',
     description: 'Those that were not used or revoked.',
@@ -130,7 +126,6 @@ export class InvitationsController {
   }
 
   @Get(':invitationId')
-  @RequireScope('admin')
   @Describe({ summary: 'Read an invitation', answer: { description: 'The invitation.', schema: Invitation } })
   async getInvitation(@Caller() principal: Principal, @Param('invitationId') id: string) {
     const invitation = await this.members.open(await this.members.invitation(principal, id))
@@ -138,7 +133,6 @@ export class InvitationsController {
   }
 
   @Delete(':invitationId')
-  @RequireScope('admin')
   @Describe({
     summary: 'Revoke an invitation',
     description: 'Its link is invalid then, and `email` is erased soon after.',
@@ -150,7 +144,6 @@ export class InvitationsController {
 
   @Post(':invitationId/resend')
   @HttpCode(200)
-  @RequireScope('admin')
   @Describe({
     summary: 'Make a new link for an invitation',
     description: 'Also for one that has expired. The former link is invalid from then on.',

@@ -12,7 +12,7 @@ import { ENVIRONMENT, type Scope } from '#libs/domain/account/access.js'
 import { QUOTAS } from '#libs/domain/account/quota.js'
 import { idPattern } from '#libs/domain/ids/typeid.js'
 import type { TokenAccess } from '#libs/domain/inbox/token.js'
-import { acceptsInboxTokens, scopesOf } from '../access/principal.js'
+import { acceptsInboxTokens, scopesOf, type Handler } from '../access/principal.js'
 import { COMMON_HEADERS, RATE_LIMIT_HEADERS, REQUEST_HEADERS } from '../http/headers.js'
 import { mediaTypesOf, NDJSON } from '../http/media-types.js'
 import { routeTemplate } from '../http/method-table.js'
@@ -46,8 +46,6 @@ export function routesOf(controllers: readonly Type[]): Route[] {
   })
 }
 
-type Handler = Parameters<typeof scopesOf>[1]
-
 /** Another path for everything under /v1/inboxes. */
 const ALIAS = '/v1/emails'
 
@@ -61,7 +59,7 @@ function routeOf(controller: Type, name: string, handler: Handler, registered: s
   const method = RequestMethod[requestMethod].toLowerCase() as Method
   const path = routeTemplate(`/${registered.split('/').filter(Boolean).join('/')}`)
   const isAlias = path.startsWith(ALIAS)
-  const scopes = scopesOf(reflector, handler)
+  const scopes = scopesOf(reflector, handler, controller)
   if (scopes === null && path.startsWith('/v1/'))
     throw new Error(`${controller.name}.${name} requires no scope`)
   const [mediaType = null] = mediaTypesOf(reflector, handler)
