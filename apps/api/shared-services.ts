@@ -74,12 +74,9 @@ export function makeSharedServices(options: ApiOptions, publicUrl: () => string)
     ...{ plans, keyUse, now, settings },
   })
   const logUncounted = errorLog(logger, { outcome: 'requests pass uncounted' })
-  const throttle = new Throttle({
-    limits,
-    onUnavailable: (error) => {
-      metrics.rateLimitFailures.inc()
-      logUncounted(error, 'counting a request')
-    },
+  const throttle = new Throttle(limits, (error) => {
+    metrics.rateLimitFailures.inc()
+    logUncounted(error, 'counting a request')
   })
   const logUnstored = errorLog(logger, { outcome: 'a repeat runs again' })
   const budgets = new RequestBudgets({ memoryScale: budgetScale(settings), onExhausted })

@@ -31,7 +31,9 @@ export class RequestLimits {
     if (principal === null || principal.requestsPerMinute === 0) return
     const policies = requestPolicies(principal.requestsPerMinute)
     void reply.header('ratelimit-policy', policies.map(policyText).join(', '))
-    const verdict = await this.throttle.consume(principal.countedBy, policies, groupOf(principal))
+    const { countedBy } = principal
+    const group = groupOf(principal)
+    const verdict = await this.throttle.count((limits) => limits.consume(countedBy, policies, group))
     if (verdict === null) return
     const refusal = this.setRemaining(reply, verdict)
     if (refusal !== null) {
@@ -51,9 +53,10 @@ export class RequestLimits {
     const { countedBy, requestsPerMinute } = principal
     const policies = requestPolicies(requestsPerMinute)
     const group = groupOf(principal)
-    const verdict = await this.throttle.charge(countedBy, policies[0], requests, group)
+    const charge = (limits: RateLimits) => limits.charge(countedBy, policies[0], requests, group)
+    const verdict = await this.throttle.count(charge)
     if (verdict?.isAllowed === true) {
-      const status = await this.throttle.peek(countedBy, policies, group)
+      const status = await this.throttle.count((limits) => limits.peek(countedBy, policies, group))
       if (status !== null) this.setRemaining(reply, { ...status, isAllowed: true })
       return null
     }
@@ -116,33 +119,19 @@ export function rateLimited(refillsInMs: number, detail: (seconds: number) => st
   })
 }
 
-/** Rate limits that may be unavailable: its methods then resolve with null, and `onUnavailable` is called. */
+/** Rate limits that may be unavailable: then `count` resolves with null, and `onUnavailable` is called. */
 export class Throttle {
   constructor(
-    private readonly options: {
-      limits: RateLimits
-      onUnavailable: (error: RateLimitsUnavailableError) => void
-    },
+    private readonly limits: RateLimits,
+    private readonly onUnavailable: (error: RateLimitsUnavailableError) => void,
   ) {}
 
-  consume(...args: Parameters<RateLimits['consume']>): Promise<RateResult | null> {
-    return this.orNull(this.options.limits.consume(...args))
-  }
-
-  peek(...args: Parameters<RateLimits['peek']>): Promise<RateResult | null> {
-    return this.orNull(this.options.limits.peek(...args))
-  }
-
-  charge(...args: Parameters<RateLimits['charge']>): Promise<RateResult | null> {
-    return this.orNull(this.options.limits.charge(...args))
-  }
-
-  private async orNull<Result>(verdict: Promise<Result>): Promise<Result | null> {
+  async count(use: (limits: RateLimits) => Promise<RateResult>): Promise<RateResult | null> {
     try {
-      return await verdict
+      return await use(this.limits)
     } catch (error) {
       if (!(error instanceof RateLimitsUnavailableError)) throw error
-      this.options.onUnavailable(error)
+      this.onUnavailable(error)
       return null
     }
   }

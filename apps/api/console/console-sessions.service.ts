@@ -111,7 +111,7 @@ export class ConsoleSessions {
   /** Runs an attempt to sign in. Throws rate-limited if too many from the address have ended with sign-in-failed. */
   async limitFailures<Result>(remoteAddress: string, attempt: () => Promise<Result>): Promise<Result> {
     const counter = `console-sign-in:${remoteAddress}`
-    const verdict = await this.throttle.peek(counter, [FAILED_SIGN_INS])
+    const verdict = await this.throttle.count((limits) => limits.peek(counter, [FAILED_SIGN_INS]))
     if (verdict?.isAllowed === false) {
       const { quota } = FAILED_SIGN_INS
       throw rateLimited(
@@ -123,7 +123,7 @@ export class ConsoleSessions {
       return await attempt()
     } catch (error) {
       if (error instanceof Problem && error.code === 'sign-in-failed') {
-        await this.throttle.consume(counter, [FAILED_SIGN_INS])
+        await this.throttle.count((limits) => limits.consume(counter, [FAILED_SIGN_INS]))
       }
       throw error
     }

@@ -19,7 +19,7 @@ const shown = {
 const notFound = { code: 'not-found' }
 
 function ticketsAt(time: () => Date, limits = memoryRateLimits()) {
-  return new RenderTickets(keys, new Throttle({ limits, onUnavailable: () => undefined }), time)
+  return new RenderTickets(keys, new Throttle(limits, () => undefined), time)
 }
 
 describe('a ticket', () => {

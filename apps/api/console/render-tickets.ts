@@ -51,7 +51,7 @@ export class RenderTickets {
   async use(ticket: string): Promise<TicketContent> {
     const valid = this.tokens.verify(ticket, this.now())
     if (valid === null) throw unusable()
-    const use = await this.throttle.consume(valid.id, [ONE_USE])
+    const use = await this.throttle.count((limits) => limits.consume(valid.id, [ONE_USE]))
     if (use === null) throw unavailable('read-model-unavailable', "The link can't be checked at the moment.")
     if (!use.isAllowed) throw unusable()
     return valid

@@ -31,7 +31,7 @@ function principal(key: number, inboxPassword: string | null): Principal {
 
 describe('the password of an inbox', () => {
   const check = (limits: RateLimits) => {
-    const passwords = new InboxPasswords(new Throttle({ limits, onUnavailable: () => undefined }))
+    const passwords = new InboxPasswords(new Throttle(limits, () => undefined))
     return async (key: number, password: string | null): Promise<string> => {
       try {
         await passwords.check(principal(key, password), inboxId, hashSecret(PASSWORD))

@@ -51,7 +51,7 @@ export class InboxPasswords {
    * lock out clients that have the password, and 128 bits can't be guessed during an outage.
    */
   private async exhaustedForMs(method: 'peek' | 'consume', key: string, policy: RatePolicy): Promise<number> {
-    const verdict = await this.throttle[method](key, [policy])
+    const verdict = await this.throttle.count((limits) => limits[method](key, [policy]))
     return verdict === null || verdict.isAllowed ? 0 : verdict.next.refillsInMs
   }
 }

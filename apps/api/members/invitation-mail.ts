@@ -25,7 +25,8 @@ export class InvitationMail {
     const { mailRelay, mailFrom, mailDomain } = this.settings
     if (mailRelay === null || email === null || name === null) return false
     try {
-      const verdict = await this.throttle.consume(`invitation-mails:${id}`, [MAILS])
+      const counter = `invitation-mails:${id}`
+      const verdict = await this.throttle.count((limits) => limits.consume(counter, [MAILS]))
       if (verdict?.isAllowed === false) return false
       const { createTransport } = await import('nodemailer')
       const timeouts = {

@@ -106,7 +106,7 @@ export class PublicInboxesController {
     ] as const
     for (const [key, quota, creators] of limits) {
       const policy: RatePolicy = { name: 'public-inboxes', quota, windowSeconds: HOUR_SECONDS }
-      const verdict = await this.throttle.consume(key, [policy])
+      const verdict = await this.throttle.count((limiter) => limiter.consume(key, [policy]))
       if (verdict === null) throw unavailable('read-model-unavailable', 'New inboxes cannot be counted now.')
       if (verdict.isAllowed) continue
       throw rateLimited(
