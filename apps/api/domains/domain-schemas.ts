@@ -1,6 +1,6 @@
 import { domainToUnicode } from 'node:url'
 import Type from 'typebox'
-import type { CatchAll, Domain as DomainState } from '#libs/domain/account/domain.js'
+import { catchAll as codec, type CatchAll, type Domain as DomainState } from '#libs/domain/account/domain.js'
 import { list, named, object } from '#libs/domain/event-sourcing/declare.js'
 import { recordsOf } from '#libs/mail/domain-records.js'
 import { IdOf, OneOf, OrNull, orNull, resource, time, type ResourceJson } from '#libs/runtime/resource.js'
@@ -137,14 +137,8 @@ export function domainJson(domain: DomainState, mxHost: string): ResourceJson {
   return json({ ...domain, name: domainToUnicode(name), hosted, records, catchAll: catchAllJson(catchAll) })
 }
 
+/** As in the event, but without labels if there are none. */
 function catchAllJson(catchAll: CatchAll): CatchAllJson {
-  const { action } = catchAll
-  if (catchAll.action === 'deliver') return { action, inbox_id: catchAll.inboxId }
-  if (catchAll.action === 'reject') return { action }
-  const { duration, labels } = catchAll
-  return {
-    action,
-    ...(duration === null ? {} : { duration: duration.text }),
-    ...(Object.keys(labels).length === 0 ? {} : { labels }),
-  }
+  const { labels = {}, ...json } = codec.encode(catchAll) as CatchAllJson
+  return Object.keys(labels).length === 0 ? json : { ...json, labels }
 }
