@@ -1,9 +1,9 @@
-import { ArrayMaxSize, ArrayMinSize, ArrayUnique, IsArray, IsBoolean, Matches } from 'class-validator'
+import { IsBoolean, Matches } from 'class-validator'
 import { named } from '#libs/domain/event-sourcing/declare.js'
 import { idPattern } from '#libs/domain/ids/typeid.js'
 import { REPLAY_STATES, stateOf, type Replay } from '#libs/domain/webhook/replay.js'
 import { Count, IdOf, OneOf, resource, time } from '#libs/runtime/resource.js'
-import { IfGiven, IsTime } from '../http/rules.js'
+import { IfGiven, IsSetOf, IsTime } from '../http/rules.js'
 import { DescribeBody, DescribeProperty } from '../openapi/describe.js'
 
 /** The maximum number of deliveries on a page of the list. */
@@ -34,11 +34,7 @@ export class RequestReplay {
     examples: [['dlv_01jd6b90czf2jb8z0w6s8p1q3r']],
   })
   @IfGiven()
-  @IsArray({ message: IDS })
-  @ArrayMinSize(1, { message: IDS })
-  @ArrayMaxSize(MAX_DELIVERIES, { message: IDS })
-  @ArrayUnique({ message: IDS })
-  @Matches(new RegExp(idPattern('dlv')), { each: true, message: IDS })
+  @IsSetOf((options) => Matches(new RegExp(idPattern('dlv')), options), MAX_DELIVERIES, IDS)
   delivery_ids?: string[]
 
   @DescribeProperty(
