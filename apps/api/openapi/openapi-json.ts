@@ -63,22 +63,14 @@ export interface SchemaJson extends Partial<Reference> {
   anyOf?: SchemaJson[]
   items?: SchemaJson
   properties?: Record<string, SchemaJson>
-  required?: string[]
   additionalProperties?: boolean | SchemaJson
   description?: string
   enum?: unknown[]
-  const?: unknown
   format?: string
   pattern?: string
   default?: unknown
   examples?: unknown[]
   minimum?: number
-  maximum?: number
-  minLength?: number
-  maxLength?: number
-  maxItems?: number
-  minProperties?: number
-  maxProperties?: number
 }
 
 /** The operations that Mayfly serves. */
