@@ -81,7 +81,7 @@ export async function startApi(options: ApiOptions): Promise<Api> {
         throw listenError(error, { host: 'MAYFLY_HTTP_HOST', port: 'MAYFLY_HTTP_PORT' })
       })
     const { port } = app.getHttpServer().address() as AddressInfo
-    shared.countedUpTo?.start()
+    shared.countedUpTo?.sampling.start()
     logger.debug({ routes: shared.methods.routes }, 'accepting requests')
     localUrl = `http://${urlHost(settings.httpHost)}:${port}`
     if (url === '') url = localUrl

@@ -148,7 +148,7 @@ export function makeSharedServices(options: ApiOptions, publicUrl: () => string)
 
     /** Resolves once the usage recorded so far is on the log. */
     async close(): Promise<void> {
-      await countedUpTo?.stop()
+      await countedUpTo?.sampling.stop()
       await usage.close()
     },
   }

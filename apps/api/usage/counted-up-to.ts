@@ -29,19 +29,11 @@ const APPENDED_WITHIN_MS = 1_000
  */
 export class CountedUpTo {
   private samples: Sample[] = []
-  private readonly sampling: PeriodicTask
+  readonly sampling: PeriodicTask
 
   constructor(private readonly options: CountedUpToOptions) {
     const work = () => this.sample().catch(options.onError)
     this.sampling = new PeriodicTask({ work, everyMs: SAMPLE_EVERY_MS })
-  }
-
-  start(): void {
-    this.sampling.start()
-  }
-
-  stop(): Promise<void> {
-    return this.sampling.stop()
   }
 
   /** Samples the ends of the log. Rejects with LogUnavailableError. */
