@@ -17,23 +17,21 @@ type RequestWithTurn = FastifyRequest & { [TURN]?: Turn }
 
 /**
  * Every request takes a turn before its handler runs: by account, or by remote address if it has no key
- * (docs/decisions/requests-take-turns.md).
+ * (docs/decisions/requests-take-turns.md). Resolves when it is the caller's turn, which lasts until the answer is sent, or
+ * `endTurn`. Never if the client leaves.
  */
-export class RequestTurns {
-  /** Resolves when it is the caller's turn, which lasts until the answer is sent, or `endTurn`. Never if the client leaves. */
-  async take(request: RequestWithTurn, { raw: response }: FastifyReply): Promise<void> {
-    const owner = principalOf(request)?.accountId ?? keylessOwner(request)
-    const take = () => mainThread.take(owner)
-    const turn: Turn = { take, release: await take(), isClosed: response.closed }
-    request[TURN] = turn
-    response.once('close', () => {
-      turn.isClosed = true
-      endTurn(request)
-    })
-    if (!turn.isClosed) return
+export async function takeTurn(request: RequestWithTurn, { raw: response }: FastifyReply): Promise<void> {
+  const owner = principalOf(request)?.accountId ?? keylessOwner(request)
+  const take = () => mainThread.take(owner)
+  const turn: Turn = { take, release: await take(), isClosed: response.closed }
+  request[TURN] = turn
+  response.once('close', () => {
+    turn.isClosed = true
     endTurn(request)
-    await new Promise(() => undefined)
-  }
+  })
+  if (!turn.isClosed) return
+  endTurn(request)
+  await new Promise(() => undefined)
 }
 
 /** Must be called if the request begins to wait for something that may take long, so that others of its account run. */

@@ -22,7 +22,7 @@ import { endWithProblem, sendProblem } from './problem-filter.js'
 import { Problem, shuttingDown } from './problems.js'
 import { ReadTurns } from './read-turns.js'
 import { rememberOrigins } from './request-origin.js'
-import { RequestTurns } from './request-turns.js'
+import { takeTurn } from './request-turns.js'
 import { discardBody, RequestBodies, SMALL_BODY_BYTES } from './request-bodies.js'
 import type { StalledReaders } from './stalled-readers.js'
 
@@ -51,7 +51,6 @@ export function makeServer(
   const reads = new ReadTurns(budgetScale(settings), onDropped)
   const turns = new ConnectionTurns(reads)
   const pace = new KeylessPace(reads)
-  const requestTurns = new RequestTurns()
   const bodies = new RequestBodies(settings.maxMessageBytes)
   const accessLog = new AccessLog(metrics, usage, now, logger)
   /** Waits for the request's turn and begins its log line and its answer. Returns whether its origin is allowed. */
@@ -148,7 +147,7 @@ export function makeServer(
       }
       await admit(request, reply)
       if (resume !== null) await budgets.holdBody(reply, bodyBytes)
-      await requestTurns.take(request, reply)
+      await takeTurn(request, reply)
       return undefined
     } catch (error) {
       discardBody(raw)
