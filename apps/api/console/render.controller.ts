@@ -146,7 +146,7 @@ export class RenderController {
     const message = await this.reader.find(inbox, messageId)
     const { document } = await this.show(inbox, message, isRemoteAllowed, request)
     await this.budgets.holdAnswer(reply, document.length, inbox.accountId)
-    this.readings.note(inbox, [message])
+    this.readings.note(inbox, message)
     void reply.headers(frameHeaders(isRemoteAllowed))
     return Buffer.from(document)
   }

@@ -86,7 +86,7 @@ export class EventData {
       return this.reader.open(lookup.key, inboxId, message)
     })
     if (opened === null) return null
-    this.readings.note(inbox, [message])
+    this.readings.note(inbox, message)
     return messageBody(time, opened, inboxesPath)
   }
 }

@@ -135,7 +135,7 @@ export class MailpitController {
   private async open(principal: Principal, id: string, reply: FastifyReply): Promise<OpenedMessage> {
     const found = await this.find(principal, id, reply)
     const { opened } = await this.content.open(found, reply)
-    this.readings.note(found.inbox, [found.message])
+    this.readings.note(found.inbox, found.message)
     return opened
   }
 
@@ -163,7 +163,7 @@ export class MailpitController {
               const item = JSON.stringify(summaryJson(opened))
               items.push(item)
               bytes += item.length
-              this.readings.note(found.inbox, [found.message])
+              this.readings.note(found.inbox, found.message)
             }
           }
           matching += 1

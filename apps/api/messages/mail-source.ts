@@ -78,7 +78,8 @@ export async function scan(
   /** The rest of the range begins here in ascending order, and ends here in descending order. */
   const rest = [...(isAscending ? from : to)]
   for await (const { partition, offset, scanned } of list({ order, from, to })) {
-    const verdict = await verdictOn(scanned, examine)
+    const isEnough = scanned === 'later'
+    const verdict = isEnough ? 'end-before' : scanned === null ? 'continue' : await examine(scanned)
     if (verdict === 'end-before') {
       return isAscending
         ? { position: { from: rest, range: null }, next: { from: rest, range } }
@@ -88,9 +89,4 @@ export async function scan(
     if (verdict === 'end-after') return { position: { from: rest, range: null }, next: null }
   }
   return { position: { from: isAscending ? to : end, range: null }, next: null }
-}
-
-async function verdictOn(scanned: ScanEntry['scanned'], examine: Examine): Promise<Verdict> {
-  if (scanned === 'later') return 'end-before'
-  return scanned === null ? 'continue' : examine(scanned)
 }

@@ -67,7 +67,7 @@ export class MessageContent {
       await this.budgets.holdAnswer(reply, message.size)
       return this.readSource({ inbox, message })
     })
-    this.readings.note(inbox, [message])
+    this.readings.note(inbox, message)
     return source
   }
 
@@ -92,7 +92,7 @@ export class MessageContent {
       throw new Problem('internal-error', { detail })
     }
     if (done.result === null) throw noAttachment(index)
-    this.readings.note(inbox, [message])
+    this.readings.note(inbox, message)
     return done.result
   }
 

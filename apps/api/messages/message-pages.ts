@@ -56,7 +56,7 @@ export class MessagePages {
         items.push(JSON.stringify(foundMessageJson(found, source.inboxesPath)))
         bytes += found.bytes
         // The console lists all mail as it arrives. Somebody reads it when it is opened.
-        if (sessionId === null) this.readings.note(inbox, [found])
+        if (sessionId === null) this.readings.note(inbox, found)
         return 'continue'
       })
       const body = Buffer.from(`[${items.join(',')}]`)

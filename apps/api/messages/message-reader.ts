@@ -131,16 +131,14 @@ export class FirstReadings {
 
   note(
     { id: inboxId, keyId, labels, accountId, environment }: Inbox,
-    messages: readonly { id: MessageId; receivedAt: Date }[],
+    { id: messageId, receivedAt }: { id: MessageId; receivedAt: Date },
   ): void {
-    for (const { id: messageId, receivedAt } of messages) {
-      if (this.recorded.has(messageId)) continue
-      this.recorded.set(messageId, true)
-      const readAt = this.now()
-      this.usage.record(
-        { type: 'MessageRead', keyId, inboxId, messageId, receivedAt, labels, readAt },
-        { accountId, environment },
-      )
-    }
+    if (this.recorded.has(messageId)) return
+    this.recorded.set(messageId, true)
+    const readAt = this.now()
+    this.usage.record(
+      { type: 'MessageRead', keyId, inboxId, messageId, receivedAt, labels, readAt },
+      { accountId, environment },
+    )
   }
 }

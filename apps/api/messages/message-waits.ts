@@ -97,7 +97,7 @@ export class MessageWaits {
     const cursor = source.cursorOf(result.position)
     if (match === null) throw noMatch(result, source.explain(query), cursor)
     await this.budgets.holdAnswer(reply, match.message.bytes)
-    this.readings.note(match.inbox, [match.message])
+    this.readings.note(match.inbox, match.message)
     void reply.header('mayfly-cursor', cursor)
     return foundMessageJson(match.message, source.inboxesPath)
   }

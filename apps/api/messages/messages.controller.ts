@@ -124,7 +124,7 @@ export class MessagesController {
   ) {
     const found = await this.content.find(principal, inboxId, messageId)
     const { opened, raw } = await this.content.open(found, reply, query)
-    this.readings.note(found.inbox, [found.message])
+    this.readings.note(found.inbox, found.message)
     const json = foundMessageJson(opened, inboxesPathOf(reply.request))
     if (raw === null) return json
     void reply.type('application/json; charset=utf-8')
