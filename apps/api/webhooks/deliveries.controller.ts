@@ -74,7 +74,7 @@ export class DeliveriesController {
     const page = await offsetPageOf(webhookId, query, reply, (range) =>
       this.deliveries.list({ webhookId, state, ...range }),
     )
-    return this.deliveries.listJson(page.map(({ delivery }) => delivery))
+    return Promise.all(page.map(({ delivery }) => this.deliveries.json(delivery)))
   }
 
   @Get('deliveries/:deliveryId')
