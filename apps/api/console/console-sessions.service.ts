@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { Injectable } from '@nestjs/common'
+import type { FastifyReply, FastifyRequest } from 'fastify'
 import { isOrphaned, isValidSecret, type Account } from '#libs/domain/account/account.js'
 import {
   decideMember,
@@ -33,6 +34,7 @@ import type { Minting } from '../idempotency/minting.js'
 import { Instance } from '../instance.js'
 import { Views } from '../views.js'
 import { VisibleRecorder } from '../visible-recorder.js'
+import { ConsoleAddress } from './console-address.js'
 
 /**
  * The secret of a link or of a session: the id of its account, so that no index is needed, and 256 random bits. That of an
@@ -65,6 +67,7 @@ export class ConsoleSessions {
     private readonly instance: Instance,
     private readonly throttle: Throttle,
     private readonly personal: PersonalData,
+    private readonly address: ConsoleAddress,
   ) {}
 
   /**
@@ -213,17 +216,29 @@ export class ConsoleSessions {
     })
   }
 
-  private async describe({ account, key, member }: SignedInAs): Promise<string> {
-    const [name, email] = await Promise.all([
+  /** The name of the account, and the address of the member if it is one. */
+  namesOf({ account, member }: Pick<SignedInAs, 'account' | 'member'>) {
+    return Promise.all([
       this.personal.show(account.id, account.name),
       member && this.personal.show(member.id, member.email),
     ])
+  }
+
+  private async describe({ account, key, member }: SignedInAs): Promise<string> {
+    const [name, email] = await this.namesOf({ account, member })
     const who = member === null ? `with the key ${key.name} (${key.id})` : `as ${email} (${member.id})`
     return `the account ${name} (${account.id}) ${who}`
   }
 
-  /** The session of a cookie. Throws not-signed-in and account-suspended. */
-  async find(secret: string | null): Promise<KnownSession> {
+  /** Makes the browser send the secret of a session as its cookie. */
+  setCookie(reply: FastifyReply, { secret, known: { session } }: SignedIn): void {
+    const leftMs = session.expiresAt.getTime() - this.instance.now().getTime()
+    void reply.header('set-cookie', this.address.setCookie(secret, leftMs))
+  }
+
+  /** The session of a request's cookie. Throws not-signed-in and account-suspended. */
+  async find(request: FastifyRequest): Promise<KnownSession> {
+    const secret = this.address.cookieOf(request)
     const known = await this.findActive(secret)
     if (known !== null) {
       requireNotSuspended(known.account)

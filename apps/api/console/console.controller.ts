@@ -2,7 +2,6 @@ import { Body, Controller, Delete, Get, HttpCode, Param, Post, Req, UseGuards } 
 import { IsBoolean, IsString, Matches, MaxLength } from 'class-validator'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { ENVIRONMENT } from '#libs/domain/account/access.js'
-import { PersonalData } from '#libs/ports/key-vault/personal-data.js'
 import { Caller, RequireScope, type Principal } from '../access/principal.js'
 import { scopesOfSession } from '../access/authenticator.js'
 import { ConsoleTokens } from '../access/console-tokens.js'
@@ -81,7 +80,6 @@ export class ConsoleController {
     private readonly address: ConsoleAddress,
     private readonly instance: Instance,
     private readonly providers: IdentityProviders,
-    private readonly personal: PersonalData,
   ) {}
 
   @Post('sign-in')
@@ -93,9 +91,8 @@ export class ConsoleController {
   ) {
     const currentSecret = isReplacing ? null : this.address.cookieOf(request)
     const started = await this.sessions.signIn(secret, clientAddress(request), currentSecret)
+    this.sessions.setCookie(reply, started)
     const { session } = started.known
-    const leftMs = session.expiresAt.getTime() - this.instance.now().getTime()
-    void reply.header('set-cookie', this.address.setCookie(started.secret, leftMs))
     return { session: sessionJson(session), environments: await this.environmentsOf(started.known) }
   }
 
@@ -103,14 +100,11 @@ export class ConsoleController {
   @Post('session')
   @HttpCode(200)
   async trade(@Body() { environment: wanted }: TradeSession, @Req() request: FastifyRequest) {
-    const known = await this.find(request)
+    const known = await this.sessions.find(request)
     const { account, session, key, member } = known
     const environments = await this.environmentsOf(known)
     const [first = key.environment] = environments
-    const [name, email] = await Promise.all([
-      this.personal.show(account.id, account.name),
-      member && this.personal.show(member.id, member.email),
-    ])
+    const [name, email] = await this.sessions.namesOf(known)
     if (environments.length === 0) {
       const detail = `${email ?? 'The key'} can't use any environment of the account ${name}.`
       throw new Problem('no-role', { detail })
@@ -142,7 +136,7 @@ export class ConsoleController {
 
   @Get('sessions')
   async list(@Req() request: FastifyRequest) {
-    const known = await this.find(request)
+    const known = await this.sessions.find(request)
     const sessions = await this.sessions.list(known)
     return sessions.map((session) => ({
       ...sessionJson(session),
@@ -156,13 +150,13 @@ export class ConsoleController {
   @Delete('sessions/:sessionId')
   @HttpCode(204)
   async end(@Param('sessionId') sessionId: string, @Req() request: FastifyRequest) {
-    await this.sessions.end(await this.find(request), sessionId)
+    await this.sessions.end(await this.sessions.find(request), sessionId)
   }
 
   /** The page then goes to the URL of the answer, if it has one, to sign out of the identity provider too. */
   @Delete('session')
   async signOut(@Req() request: FastifyRequest, @Reply() reply: FastifyReply) {
-    const known = await this.find(request)
+    const known = await this.sessions.find(request)
     const returnUri = `${this.address.requireOrigin(request)}/console`
     await this.sessions.end(known, known.session.id)
     void reply.header('set-cookie', this.address.setCookie('', 0))
@@ -176,12 +170,8 @@ export class ConsoleController {
   @Delete('sessions')
   @HttpCode(204)
   async endAll(@Req() request: FastifyRequest, @Reply() reply: FastifyReply) {
-    await this.sessions.endAll(await this.find(request))
+    await this.sessions.endAll(await this.sessions.find(request))
     void reply.header('set-cookie', this.address.setCookie('', 0))
-  }
-
-  private find(request: FastifyRequest): Promise<KnownSession> {
-    return this.sessions.find(this.address.cookieOf(request))
   }
 
   /** Those of the account, and of a member who is restricted to some, these. */

@@ -1,15 +1,13 @@
 import { Body, Controller, Get, HttpCode, Param, Post, Req, UseGuards } from '@nestjs/common'
 import { IsBoolean, IsString } from 'class-validator'
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import type { KnownSession } from '../access/key-lookup.js'
 import { ConsoleAddress, SameOriginGuard } from '../console/console-address.js'
-import { ConsoleSessions, type SignedIn } from '../console/console-sessions.service.js'
+import { ConsoleSessions } from '../console/console-sessions.service.js'
 import { clientAddress } from '../http/connection-limits.js'
 import { Reply } from '../http/headers.js'
 import { noResource, Problem } from '../http/problems.js'
 import { IfGiven } from '../http/rules.js'
 import { AcceptAnyQuery } from '../http/validation.js'
-import { Instance } from '../instance.js'
 import { IdentityProviders } from './identity-providers.js'
 import { ATTEMPT_MS, ProviderSignIn } from './provider-sign-in.service.js'
 
@@ -33,7 +31,6 @@ export class ProviderSignInController {
     private readonly signIn: ProviderSignIn,
     private readonly sessions: ConsoleSessions,
     private readonly address: ConsoleAddress,
-    private readonly instance: Instance,
   ) {}
 
   @Get('providers')
@@ -54,7 +51,7 @@ export class ProviderSignInController {
   ) {
     const provider = this.providers.named(name)
     if (provider === null) throw noResource('identity provider', name)
-    const connecting = isConnecting ? await this.find(request) : null
+    const connecting = isConnecting ? await this.sessions.find(request) : null
     const started = await this.signIn.start(provider, this.redirectUri(request, name), connecting)
     void reply.header('set-cookie', this.address.setCookie(started.token, ATTEMPT_MS, 'attempt'))
     return { url: started.url }
@@ -75,7 +72,7 @@ export class ProviderSignInController {
     void reply.header('set-cookie', this.address.setCookie('', 0, 'attempt'))
     try {
       const { started, isConnected } = await this.signIn.finish(name, url, attempt, clientAddress(request))
-      this.setSession(reply, started)
+      this.sessions.setCookie(reply, started)
       void reply.header('location', isConnected ? '/console/account' : '/console')
     } catch (error) {
       if (!(error instanceof Problem)) throw error
@@ -88,7 +85,7 @@ export class ProviderSignInController {
   @Get('accounts')
   @UseGuards(SameOriginGuard)
   async accounts(@Req() request: FastifyRequest) {
-    return this.signIn.otherAccounts(await this.find(request))
+    return this.signIn.otherAccounts(await this.sessions.find(request))
   }
 
   @Post('accounts')
@@ -99,16 +96,7 @@ export class ProviderSignInController {
     @Req() request: FastifyRequest,
     @Reply() reply: FastifyReply,
   ): Promise<void> {
-    this.setSession(reply, await this.signIn.switch(await this.find(request), accountId))
-  }
-
-  private find(request: FastifyRequest): Promise<KnownSession> {
-    return this.sessions.find(this.address.cookieOf(request))
-  }
-
-  private setSession(reply: FastifyReply, { secret, known: { session } }: SignedIn): void {
-    const leftMs = session.expiresAt.getTime() - this.instance.now().getTime()
-    void reply.header('set-cookie', this.address.setCookie(secret, leftMs))
+    this.sessions.setCookie(reply, await this.signIn.switch(await this.sessions.find(request), accountId))
   }
 
   private redirectUri(request: FastifyRequest, name: string): string {
