@@ -80,6 +80,7 @@ export class ErasuresController {
     summary: 'Get the certificate of erasure of an inbox',
     description:
       'Of an inbox that has ended, once a checkpoint of the audit log has its erasure. Keep it: the record is on the event log for 90 days.',
+    isWithoutPassword: true,
     answer: { description: 'The certificate.', schema: ErasureSchema },
     problems: ['not-yet-checkpointed', 'history-expired', 'audit-log-contradicted'],
   })

@@ -61,7 +61,7 @@ export class EventsController {
       'an `id`, which is a cursor for the position after it and which the client sends as `Last-Event-ID` when it ' +
       'reconnects, and `data`, which is an `EventBody`. A comment is sent ' +
       'every 15 seconds. The stream ends after the inbox has ended.',
-    requestHeaders: ['Mayfly-Inbox-Password', 'Last-Event-ID'],
+    requestHeaders: ['Last-Event-ID'],
     answer: {
       description: 'The stream. The `data` of each event is an `EventBody` as JSON in one line.',
       schema: EventBody,

@@ -31,7 +31,6 @@ export class FaultsController {
     description:
       'Makes the inbox misbehave on purpose towards the senders of its mail, to test how they handle it. Replaces all ' +
       'faults. Their attempts are counted from then on; setting the same faults again, with the same seeds, changes nothing.',
-    requestHeaders: ['Mayfly-Inbox-Password'],
     answer: ANSWER,
     problems: ['inbox-deleted', 'inbox-expired', 'busy'],
   })
@@ -47,7 +46,6 @@ export class FaultsController {
   @RequireScope('inboxes', 'read')
   @Describe({
     summary: 'Read the faults of an inbox',
-    requestHeaders: ['Mayfly-Inbox-Password'],
     answer: ANSWER,
     problems: ['inbox-deleted', 'inbox-expired'],
   })
@@ -60,7 +58,6 @@ export class FaultsController {
   @RequireScope('inboxes')
   @Describe({
     summary: 'Remove the faults of an inbox',
-    requestHeaders: ['Mayfly-Inbox-Password'],
     answer: { ...ANSWER, description: 'An empty list.' },
     problems: ['inbox-deleted', 'inbox-expired', 'busy'],
   })

@@ -96,6 +96,7 @@ export class HistoryController {
     description:
       'Every event of the inbox, oldest first by default, without content. Available after the inbox has ended. A ' +
       '`Mayfly-Cursor` of the inbox is also a `cursor` of this list.',
+    isWithoutPassword: true,
     answer: {
       description: 'A page of events.',
       schema: Type.Array(Event),

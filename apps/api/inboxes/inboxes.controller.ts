@@ -141,6 +141,7 @@ export class InboxesController {
   @Describe({
     summary: 'Read an inbox',
     description: 'A key that has only the scope `audit` can read it with `as_of`.',
+    isWithoutPassword: true,
     answer: {
       description: 'The inbox.',
       schema: Type.Union([Inbox, PastInbox]),
@@ -171,7 +172,6 @@ export class InboxesController {
       'What the body does not name stays, and so does its mail. `duration` counts from the creation, and may also ' +
       "shorten the lifetime. An inbox can't be changed in the last second before it expires. A protected inbox " +
       'requires its password, or a key that also has the scope `admin`.',
-    requestHeaders: ['Mayfly-Inbox-Password'],
     answer: { description: 'The inbox.', schema: Inbox, headers: ['Mayfly-Cursor'] },
     problems: ['inbox-deleted', 'inbox-expired', 'busy'],
   })
@@ -217,7 +217,6 @@ export class InboxesController {
     description:
       'The inbox and all its mail are permanently deleted. A repeat gets the same answer. A protected inbox requires its ' +
       'password, or a key with the scope `admin`.',
-    requestHeaders: ['Mayfly-Inbox-Password'],
     answer: { description: 'When it was deleted.', schema: DeletedInbox },
     problems: ['inbox-expired'],
   })

@@ -60,7 +60,6 @@ export class InjectController {
       'Without SMTP: for mail that is already a file or a text. The body is the source, kept byte for byte, or JSON from ' +
       'which one is made. The message is then read, waited for and delivered to webhooks like any other. Faults of the inbox ' +
       'do not apply to it.',
-    requestHeaders: ['Mayfly-Inbox-Password'],
     answer: { description: 'The message.', schema: Message, headers: ['Location'] },
     problems: ['inbox-full', 'quota-exceeded', 'inbox-deleted', 'inbox-expired', 'message-deleted'],
   })

@@ -32,7 +32,6 @@ export class MessageChecksController {
     description:
       'Lists the features of HTML and CSS that the message uses and that some mail clients do not support, or only ' +
       'partially. The data of caniemail.com is part of the server: nothing is requested. 404 for a message without HTML.',
-    requestHeaders: ['Mayfly-Inbox-Password'],
     answer: { description: 'The support of its HTML.', schema: HtmlCheck },
     problems: ['inbox-deleted', 'inbox-expired', 'message-deleted', 'html-too-complex', 'busy'],
   })
@@ -57,7 +56,6 @@ export class MessageChecksController {
       `follows up to ${MAX_REDIRECTS} redirects. Content is not read. Takes up to 25 seconds. Every link of the message is in ` +
       'the answer, in its order. The same addresses are refused as for webhooks. The answer is never stored: a repeat with ' +
       'the same Idempotency-Key requests the links again.',
-    requestHeaders: ['Mayfly-Inbox-Password'],
     answer: { description: 'The links, with their statuses.', schema: Type.Array(CheckedLink) },
     problems: ['inbox-deleted', 'inbox-expired', 'message-deleted', 'link-check-disabled', 'busy'],
   })

@@ -62,7 +62,6 @@ export class MessagesController {
       'Returns the first message that matches: the oldest one that is present (after `cursor` if given), or the next one ' +
       'to arrive. With `order=desc`, the newest one that is present. Nothing is consumed: two waits get the same message. ' +
       'To wait only for mail that you are about to send, read a `Mayfly-Cursor` first.',
-    requestHeaders: ['Mayfly-Inbox-Password'],
     answer: { description: 'The message.', schema: Message, headers: ['Mayfly-Cursor'] },
     problems: ['no-matching-message', 'inbox-deleted', 'inbox-expired', 'too-many-waits', 'busy'],
   })
@@ -83,7 +82,6 @@ export class MessagesController {
     summary: 'List messages',
     description:
       'Oldest first by default. A message must match all filters. With `as_of` there are no filters, and no password is needed; a key that has only the scope `audit` can list them with it.',
-    requestHeaders: ['Mayfly-Inbox-Password'],
     answer: {
       description: 'A page of messages, without their sources.',
       schema: Type.Array(Type.Union([Message, PastMessage])),
@@ -111,7 +109,6 @@ export class MessagesController {
   @AcceptInboxTokens()
   @Describe({
     summary: 'Read a message',
-    requestHeaders: ['Mayfly-Inbox-Password'],
     answer: { description: 'The message.', schema: MessageWithRaw },
     problems: ['inbox-deleted', 'inbox-expired', 'message-deleted', 'busy'],
   })
@@ -138,7 +135,6 @@ export class MessagesController {
   @Describe({
     summary: "Read a message's source",
     description: 'The bytes sent after DATA, without dot-stuffing. Nothing is added.',
-    requestHeaders: ['Mayfly-Inbox-Password'],
     answer: { description: 'The source.', schema: Bytes, headers: ['Content-Disposition'] },
     problems: ['inbox-deleted', 'inbox-expired', 'message-deleted', 'busy'],
   })
@@ -162,7 +158,6 @@ export class MessagesController {
     summary: "Read an attachment's content",
     description:
       'Decoded. With its own media type if that is harmless, otherwise `application/octet-stream`.',
-    requestHeaders: ['Mayfly-Inbox-Password'],
     answer: { description: 'The content.', schema: Bytes, headers: ['Content-Disposition'] },
     problems: ['inbox-deleted', 'inbox-expired', 'message-deleted', 'busy'],
   })
@@ -184,7 +179,6 @@ export class MessagesController {
   @Describe({
     summary: 'Delete a message',
     description: 'It is permanently deleted. A repeat gets the same answer.',
-    requestHeaders: ['Mayfly-Inbox-Password'],
     answer: { description: 'When it was deleted.', schema: DeletedMessage },
     problems: ['inbox-deleted', 'inbox-expired'],
   })

@@ -28,6 +28,8 @@ export interface Description {
   answer: Answer
   /** The problems that it may answer, in addition to those of every operation of its kind. */
   problems?: readonly ProblemCode[]
+  /** Whether it needs no password of a protected inbox, although it is about an inbox. */
+  isWithoutPassword?: true
   /** The headers that it reads, in addition to those of every operation of its kind. */
   requestHeaders?: readonly RequestHeader[]
 }

@@ -13,7 +13,7 @@ import { QUOTAS } from '#libs/domain/account/quota.js'
 import { idPattern } from '#libs/domain/ids/typeid.js'
 import type { TokenAccess } from '#libs/domain/inbox/token.js'
 import { acceptsInboxTokens, scopesOf, type Handler } from '../access/principal.js'
-import { COMMON_HEADERS, RATE_LIMIT_HEADERS, REQUEST_HEADERS } from '../http/headers.js'
+import { COMMON_HEADERS, RATE_LIMIT_HEADERS, REQUEST_HEADERS, type RequestHeader } from '../http/headers.js'
 import { mediaTypesOf, NDJSON } from '../http/media-types.js'
 import { routeTemplate } from '../http/method-table.js'
 import { PROBLEM_CODES, type ProblemCode } from '../http/problems.js'
@@ -66,9 +66,15 @@ function routeOf(controller: Type, name: string, handler: Handler, registered: s
   const status = Reflect.getMetadata(HTTP_CODE_METADATA, handler) as number | undefined
   const query = argumentClass(controller, name, RouteParamtypes.QUERY)
   const body = argumentClass(controller, name, RouteParamtypes.BODY)
-  const { summary, description, bodyLine, answer, requestHeaders: ownHeaders = [] } = about
+  const { summary, description, bodyLine, answer, isWithoutPassword = false } = about
+  // A webhook may be that of an inbox.
+  const needsPassword = /:(inboxId|webhookId)/.test(registered) && !isWithoutPassword
   const isRepeatable = method === 'post' && scopes !== null
-  const requestHeaders = [...ownHeaders, ...(isRepeatable ? (['Idempotency-Key'] as const) : [])]
+  const requestHeaders: RequestHeader[] = [
+    ...(needsPassword ? (['Mayfly-Inbox-Password'] as const) : []),
+    ...(about.requestHeaders ?? []),
+    ...(isRepeatable ? (['Idempotency-Key'] as const) : []),
+  ]
   const responseHeaders = [
     ...COMMON_HEADERS,
     ...(answer.headers ?? []),
@@ -80,7 +86,7 @@ function routeOf(controller: Type, name: string, handler: Handler, registered: s
     ...(mediaType === null ? [] : PROBLEMS_OF.mediaType),
     ...(path.includes('{') ? PROBLEMS_OF.pathParameter : []),
     ...(scopes === null ? [] : PROBLEMS_OF.key),
-    ...(ownHeaders.includes('Mayfly-Inbox-Password') ? PROBLEMS_OF.password : []),
+    ...(needsPassword ? PROBLEMS_OF.password : []),
     ...(isRepeatable ? PROBLEMS_OF.idempotencyKey : []),
     ...(method === 'get' ? [] : PROBLEMS_OF.body),
     ...(about.problems ?? []),

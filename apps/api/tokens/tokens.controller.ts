@@ -36,7 +36,6 @@ export class TokensController {
       'A bearer token for a person or a program that must not have the API key. It reads this inbox, its messages and its ' +
       `events, and nothing else. An inbox has at most ${MAX_TOKENS} valid tokens. A token does not replace the password of ` +
       'a protected inbox.',
-    requestHeaders: ['Mayfly-Inbox-Password'],
     answer: { description: 'The token.', schema: InboxTokenWithSecret },
     problems: ['inbox-deleted', 'inbox-expired', 'busy'],
   })
@@ -57,7 +56,6 @@ export class TokensController {
   @Describe({
     summary: 'List the tokens of an inbox',
     description: 'Those that are valid, oldest first, without their secrets.',
-    requestHeaders: ['Mayfly-Inbox-Password'],
     answer: { description: 'The tokens.', schema: Type.Array(InboxToken) },
     problems: ['inbox-deleted', 'inbox-expired'],
   })
@@ -73,7 +71,6 @@ export class TokensController {
     summary: 'Revoke a token of an inbox',
     description:
       'It stops working at once, and its waits and streams end within a second. A repeat gets the same answer.',
-    requestHeaders: ['Mayfly-Inbox-Password'],
     answer: { description: 'When it was revoked.', schema: RevokedInboxToken },
     problems: ['inbox-deleted', 'inbox-expired', 'busy'],
   })

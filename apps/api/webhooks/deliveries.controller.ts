@@ -36,7 +36,6 @@ export class DeliveriesController {
     summary: 'Send a sample to a webhook',
     description:
       'A sample mail, sent once, even if the webhook is disabled. Read its delivery by id for the result.',
-    requestHeaders: ['Mayfly-Inbox-Password'],
     answer: {
       description: 'The delivery, in progress.',
       schema: DeliverySchema,
@@ -60,7 +59,6 @@ export class DeliveriesController {
   @Describe({
     summary: "List a webhook's deliveries",
     description: 'Newest first by default, with all attempts. Deliveries are kept for 30 days.',
-    requestHeaders: ['Mayfly-Inbox-Password'],
     answer: { description: 'A page of deliveries.', schema: Type.Array(DeliverySchema), headers: ['Link'] },
   })
   async listDeliveries(
@@ -82,7 +80,6 @@ export class DeliveriesController {
   @Describe({
     summary: 'Read a delivery',
     description: 'With all attempts.',
-    requestHeaders: ['Mayfly-Inbox-Password'],
     answer: { description: 'The delivery.', schema: DeliverySchema },
   })
   async getDelivery(

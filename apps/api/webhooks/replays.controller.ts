@@ -49,7 +49,6 @@ export class ReplaysController {
       'single deliveries. Each event has the `webhook-id` of its first delivery. Replays have a limited rate and do not ' +
       'delay new events. Replays to a disabled webhook are sent when it is enabled. A webhook can have at most 5 running ' +
       'replays.',
-    requestHeaders: ['Mayfly-Inbox-Password'],
     answer: { description: 'The replay, in progress.', schema: ReplaySchema, headers: ['Location'] },
   })
   async createReplay(
@@ -84,7 +83,6 @@ export class ReplaysController {
     description:
       'Newest first. A webhook that was registered with `start_from` has a replay for the earlier events. Replays are kept ' +
       'for 30 days.',
-    requestHeaders: ['Mayfly-Inbox-Password'],
     answer: { description: 'A page of replays.', schema: Type.Array(ReplaySchema), headers: ['Link'] },
   })
   async listReplays(
@@ -103,7 +101,6 @@ export class ReplaysController {
   @Describe({
     summary: 'Read a replay',
     description: 'With its progress.',
-    requestHeaders: ['Mayfly-Inbox-Password'],
     answer: { description: 'The replay.', schema: ReplaySchema },
   })
   async getReplay(
@@ -121,7 +118,6 @@ export class ReplaysController {
     summary: 'Cancel a replay',
     description:
       'The replay requests no more deliveries, and its unfinished deliveries are abandoned. A completed replay does not change.',
-    requestHeaders: ['Mayfly-Inbox-Password'],
     answer: { description: 'The replay.', schema: ReplaySchema },
   })
   async cancelReplay(

@@ -69,7 +69,6 @@ export class WebhooksController {
   @Describe({
     summary: 'Read a webhook',
     description: `Also the webhook of an inbox that has ended. ${ACCESS}`,
-    requestHeaders: ['Mayfly-Inbox-Password'],
     answer: { description: 'The webhook.', schema: Webhook },
   })
   async getWebhook(@Caller() principal: Principal, @Param('webhookId') webhookId: string) {
@@ -81,7 +80,6 @@ export class WebhooksController {
   @Describe({
     summary: 'Change, disable or enable a webhook',
     description: ACCESS,
-    requestHeaders: ['Mayfly-Inbox-Password'],
     answer: { description: 'The webhook.', schema: Webhook },
   })
   changeWebhook(
@@ -97,7 +95,6 @@ export class WebhooksController {
   @Describe({
     summary: 'Delete a webhook',
     description: `Nothing more is delivered, and the webhook is no longer found. ${ACCESS}`,
-    requestHeaders: ['Mayfly-Inbox-Password'],
     answer: { description: 'The webhook before its deletion.', schema: Webhook },
   })
   deleteWebhook(@Caller() principal: Principal, @Param('webhookId') webhookId: string) {
@@ -109,7 +106,6 @@ export class WebhooksController {
   @Describe({
     summary: 'Rotate the secret of a webhook',
     description: `During the grace period, requests are signed with both secrets. ${ACCESS}`,
-    requestHeaders: ['Mayfly-Inbox-Password'],
     answer: {
       description: 'The webhook, with its new secret.',
       schema: WebhookWithSecret,
@@ -146,7 +142,6 @@ export class InboxWebhooksController {
   @Describe({
     summary: 'Register a webhook for one inbox',
     description: 'An inbox can have at most 20. A protected inbox requires its password.',
-    requestHeaders: ['Mayfly-Inbox-Password'],
     answer: {
       description: 'The webhook, with its secret.',
       schema: WebhookWithSecret,
@@ -171,7 +166,6 @@ export class InboxWebhooksController {
   @Describe({
     summary: "List an inbox's webhooks",
     description: 'Newest first, without the webhooks of its environment.',
-    requestHeaders: ['Mayfly-Inbox-Password'],
     answer: { description: 'A page of webhooks.', schema: Type.Array(Webhook), headers: ['Link'] },
     problems: ['inbox-deleted', 'inbox-expired'],
   })
