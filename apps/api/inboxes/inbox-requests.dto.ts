@@ -183,11 +183,8 @@ export class ListInboxes {
   @IsIn(['active', 'deleted', 'expired'], { message: 'state must be active, deleted or expired' })
   state: 'active' | 'deleted' | 'expired' = 'active'
 
-  @DescribeProperty('A label `<name>:<value>` that they must have. Repeat to require several labels.', {
-    examples: [['run:42']],
-  })
   @IsOptional()
-  @AreLabelFilters()
+  @AreLabelFilters('A label `<name>:<value>` that they must have.')
   label?: string[]
 
   @DescribeProperty('Only the newest inbox with this address, if it is in that state.', {
@@ -240,8 +237,9 @@ export function isLabels(value: unknown): value is Readonly<Record<string, strin
 }
 
 /** `label` in a query. It can be repeated; all must match. */
-export function AreLabelFilters(): PropertyDecorator {
+export function AreLabelFilters(description: string): PropertyDecorator {
   return applyDecorators(
+    DescribeProperty(`${description} Repeat to require several labels.`, { examples: [['run:42']] }),
     Matches(FILTER, { each: true, message: 'label must be <name>:<value>' }),
     ArrayMaxSize(MAX_LABELS, { message: `label may be sent at most ${MAX_LABELS} times` }),
     IsArray({ message: 'label must be given' }),

@@ -47,12 +47,7 @@ function HasOne(what: string): PropertyDecorator {
 
 /** `label`, repeatable: filters by the labels of the inbox. */
 export function IsLabelOfInbox(): PropertyDecorator {
-  const description = 'A label `<name>:<value>` that the inbox must have. Repeat to require several labels.'
-  return applyDecorators(
-    DescribeProperty(description, { examples: [['run:42']] }),
-    IsOptional(),
-    AreLabelFilters(),
-  )
+  return applyDecorators(IsOptional(), AreLabelFilters('A label `<name>:<value>` that the inbox must have.'))
 }
 
 const COUNT_MODES = ['at_least', 'exactly'] as const

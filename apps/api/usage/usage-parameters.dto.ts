@@ -1,4 +1,3 @@
-import { applyDecorators } from '@nestjs/common'
 import { ArrayMinSize, IsIn, IsOptional, Matches } from 'class-validator'
 import {
   EXPORT_FORMATS,
@@ -14,10 +13,7 @@ import { DescribeProperty } from '../openapi/describe.js'
 
 const GROUPING = /^(none|key|environment|label\.[^:]{1,64})$/u
 
-function IsLabelOfUsage(): PropertyDecorator {
-  const description = 'Only usage with the label `<name>:<value>`. Repeat to require several labels.'
-  return applyDecorators(DescribeProperty(description, { examples: [['run:42']] }), AreLabelFilters())
-}
+const LABEL = 'Only usage with the label `<name>:<value>`.'
 
 export class UsageSpan {
   @DescribeProperty('The start of the span (RFC 3339).')
@@ -46,13 +42,13 @@ export class ReadUsage extends UsageSpan {
   group_by: string = 'none'
 
   @IsOptional()
-  @IsLabelOfUsage()
+  @AreLabelFilters(LABEL)
   label?: string[]
 }
 
 export class ReadReport extends UsageSpan {
   @ArrayMinSize(1, { message: 'label must be given' })
-  @IsLabelOfUsage()
+  @AreLabelFilters(LABEL)
   label!: string[]
 }
 
