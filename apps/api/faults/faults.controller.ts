@@ -1,11 +1,10 @@
 import { Body, Controller, Delete, Get, Param, Put } from '@nestjs/common'
 import { defaultFaultsOf } from '#libs/domain/account/account.js'
-import { decide } from '#libs/domain/inbox/decide.js'
 import { faults, type Fault } from '#libs/domain/inbox/fault.js'
 import { Caller, RequireScope, type Principal } from '../access/principal.js'
 import { AccountCommands } from '../accounts/account-commands.js'
 import { notFound } from '../http/problems.js'
-import { hasEnded, Inboxes } from '../inboxes/inboxes.service.js'
+import { Inboxes } from '../inboxes/inboxes.service.js'
 import { Instance } from '../instance.js'
 import { Describe, Tag } from '../openapi/describe.js'
 import { listSchema } from '../openapi/dto-schema.js'
@@ -68,14 +67,9 @@ export class FaultsController {
   /** Resolves once mail is subject to them. */
   private async set(principal: Principal, inboxId: string, wanted: readonly Fault[]) {
     const open = await this.inboxes.openContent(principal, inboxId)
-    const { inbox } = await this.inboxes.change(principal, open, (current) => {
-      const about = { inboxId: current.id, keyId: principal.keyId, now: this.instance.now() }
-      const { events, refusal } = decide(
-        { inbox: current, message: null },
-        { type: 'SetFaults', ...about, faults: wanted },
-      )
-      if (refusal?.code === 'inbox-ended') throw hasEnded(refusal.inbox)
-      return events
+    const { inbox } = await this.inboxes.change(principal, open, ({ id }) => {
+      const about = { inboxId: id, keyId: principal.keyId, now: this.instance.now() }
+      return { type: 'SetFaults', ...about, faults: wanted }
     })
     return faults.encode(inbox.faults)
   }

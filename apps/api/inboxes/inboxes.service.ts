@@ -2,8 +2,8 @@ import { Injectable } from '@nestjs/common'
 import type { FastifyReply } from 'fastify'
 import { usedByInboxes } from '#libs/domain/account/quota.js'
 import { isId, type InboxId } from '#libs/domain/ids/typeid.js'
-import { decide, isOverRetention } from '#libs/domain/inbox/decide.js'
-import type { Address, InboxDetails, InboxEvent } from '#libs/domain/inbox/events.js'
+import { decide, isOverRetention, type InboxCommand, type Refusal } from '#libs/domain/inbox/decide.js'
+import type { Address, InboxDetails } from '#libs/domain/inbox/events.js'
 import { faultsForInbox } from '#libs/domain/inbox/fault.js'
 import { asOf, type ActiveInbox, type EndedInbox, type Inbox } from '#libs/domain/inbox/inbox.js'
 import {
@@ -14,6 +14,7 @@ import {
   PASSWORD_BYTES,
   type Lifespan,
 } from '#libs/domain/inbox/new-inbox.js'
+import { MAX_TOKENS } from '#libs/domain/inbox/token.js'
 import { AccountQuotas, isExcess, type QuotaReservation } from '#libs/ports/read-model/account-quotas.js'
 import { detailsContext, sealJson, unsealJson, type SecretKey } from '#libs/ports/key-vault/sealing.js'
 import { KeyForgottenError } from '#libs/ports/key-vault/key-vault.js'
@@ -199,18 +200,20 @@ export class Inboxes {
 
   /**
    * Changes an inbox by events that have its next revision. If another change comes first on the log, this one is decided
-   * again. It is done if `decide` returns no event. Resolves with the inbox as it is then. Throws as `decide` and `open`
-   * do, and busy.
+   * again. It is done if there is nothing to change. Resolves with the inbox as it is then. Throws as `commandFor` and
+   * `open` do, invalid-request, not-found for an unknown token, and busy.
    */
   async change(
     principal: Principal,
     before: OpenInbox,
-    decide: (inbox: ActiveInbox) => readonly InboxEvent[] | Promise<readonly InboxEvent[]>,
+    commandFor: (inbox: ActiveInbox) => InboxCommand | Promise<InboxCommand>,
   ): Promise<OpenInbox> {
     let current = before
     const { id } = before.inbox
     for (let attempts = 0; attempts < MAX_ATTEMPTS; attempts += 1) {
-      const events = await decide(current.inbox)
+      const command = await commandFor(current.inbox)
+      const { events, refusal } = decide({ inbox: current.inbox, message: null }, command)
+      if (refusal !== null) throw problemOf(refusal, command)
       if (events.length === 0) return current
       await this.recorder.record(events, principal)
       current = await this.open(principal, id)
@@ -316,6 +319,24 @@ export function hasEnded({ id, state, endedAt, endedBy }: EndedInbox, actor: str
     detail: `The inbox ${id} ${state === 'deleted' ? 'was deleted' : 'expired'}${by} at ${ended}.`,
     members: { ended_at: ended, ended_by: endedBy },
   })
+}
+
+/** The problem of a change that an inbox refuses. */
+function problemOf(refusal: Refusal, command: InboxCommand): Problem {
+  if (refusal.code === 'inbox-ended') return hasEnded(refusal.inbox)
+  if (refusal.code === 'older-than-lifespan') {
+    const detail = 'duration counts from the creation, and that time has passed'
+    return invalid({ detail, pointer: '/duration' })
+  }
+  if (refusal.code === 'outlives-inbox') {
+    const end = refusal.expiresAt.toISOString()
+    return invalid({ detail: `expires_in may end at most at ${end}, with the inbox`, pointer: '/expires_in' })
+  }
+  if (refusal.code === 'too-many-tokens') {
+    return invalid({ detail: `an inbox may have ${MAX_TOKENS} valid tokens: revoke one first`, pointer: '' })
+  }
+  if ('tokenId' in command) return noResource('inbox token', command.tokenId)
+  throw new Error(`${command.type} was refused: ${refusal.code}`)
 }
 
 /** Throws invalid-request if it is longer than the retention. */

@@ -1,10 +1,9 @@
 import { Injectable } from '@nestjs/common'
 import { isId } from '#libs/domain/ids/typeid.js'
-import { decide, type Refusal, type TokenCommand } from '#libs/domain/inbox/decide.js'
+import type { TokenCommand } from '#libs/domain/inbox/decide.js'
 import type { ActiveInbox } from '#libs/domain/inbox/inbox.js'
 import {
   makeTokenSecret,
-  MAX_TOKENS,
   TOKEN_BYTES,
   type InboxToken,
   type TokenAccess,
@@ -12,9 +11,9 @@ import {
 } from '#libs/domain/inbox/token.js'
 import { hashSecret } from '#libs/ports/key-vault/master-key.js'
 import type { Principal } from '../access/principal.js'
-import { invalid, type Problem, noResource } from '../http/problems.js'
+import { noResource } from '../http/problems.js'
 import type { Minting } from '../idempotency/minting.js'
-import { hasEnded, Inboxes, type OpenInbox } from '../inboxes/inboxes.service.js'
+import { Inboxes, type OpenInbox } from '../inboxes/inboxes.service.js'
 import { Instance } from '../instance.js'
 
 interface ChangedToken {
@@ -66,26 +65,9 @@ export class InboxTokens {
   }
 
   private async change(principal: Principal, open: OpenInbox, command: TokenCommand): Promise<ChangedToken> {
-    const { inbox } = await this.inboxes.change(principal, open, (current) => {
-      const { events, refusal } = decide({ inbox: current, message: null }, command)
-      if (refusal !== null) throw problemOf(refusal, command)
-      return events
-    })
+    const { inbox } = await this.inboxes.change(principal, open, () => command)
     const token = inbox.tokens.find(({ id }) => id === command.tokenId)
     if (token === undefined) throw new Error(`the token ${command.tokenId} is not in its inbox`)
     return { inbox, token }
   }
-}
-
-function problemOf(refusal: Refusal, { tokenId }: TokenCommand): Problem {
-  if (refusal.code === 'inbox-ended') return hasEnded(refusal.inbox)
-  if (refusal.code === 'outlives-inbox') {
-    const end = refusal.expiresAt.toISOString()
-    return invalid({ detail: `expires_in may end at most at ${end}, with the inbox`, pointer: '/expires_in' })
-  }
-  if (refusal.code === 'too-many-tokens') {
-    const detail = `an inbox may have ${MAX_TOKENS} valid tokens: revoke one first`
-    return invalid({ detail, pointer: '' })
-  }
-  return noResource('inbox token', tokenId)
 }
