@@ -14,10 +14,10 @@ import { idPattern, type Id } from '#libs/domain/ids/typeid.js'
  * OpenAPI document and its JSON are derived from that. In the JSON, names are in snake case.
  */
 
-export interface Resource<Values> {
+export interface Resource<Args extends unknown[]> {
   schema: Type.TObject
-  /** The resource as JSON. Properties of `values` that are not declared are left out. */
-  json: (values: Values) => ResourceJson
+  /** The resource as JSON. Properties of its values that are not declared are left out. */
+  json: (...args: Args) => ResourceJson
 }
 
 export interface ResourceJson {
@@ -25,14 +25,16 @@ export interface ResourceJson {
   [name: string]: unknown
 }
 
-/** `examples` are JSON. */
-export function resource<Fields extends AnyFields>(
+/** `examples` are JSON. `valuesOf` makes the values of the properties from the arguments of `json`. */
+export function resource<Fields extends AnyFields, Args extends unknown[] = [values: ValuesOf<Fields>]>(
   name: string,
   about: { description: string; examples?: object[] },
   fields: Fields,
-): Resource<ValuesOf<Fields>> {
+  valuesOf?: (...args: Args) => ValuesOf<Fields>,
+): Resource<Args> {
   const { schema, encode } = object(fields, { $id: name, ...about })
-  return { schema: schema as Type.TObject, json: (values) => encode(values) as ResourceJson }
+  const json = (...args: Args) => encode(valuesOf?.(...args) ?? (args[0] as ValuesOf<Fields>))
+  return { schema: schema as Type.TObject, json: json as Resource<Args>['json'] }
 }
 
 /** A time, as `Date`. */

@@ -3,7 +3,7 @@ import Type from 'typebox'
 import { catchAll as codec, type CatchAll, type Domain as DomainState } from '#libs/domain/account/domain.js'
 import { list, named, object } from '#libs/domain/event-sourcing/declare.js'
 import { recordsOf } from '#libs/mail/domain-records.js'
-import { IdOf, OneOf, OrNull, orNull, resource, time, type ResourceJson } from '#libs/runtime/resource.js'
+import { IdOf, OneOf, OrNull, orNull, resource, time } from '#libs/runtime/resource.js'
 import { InboxLabels } from '../inboxes/inbox-requests.dto.js'
 
 const ACTIONS = ['reject', 'create', 'deliver'] as const
@@ -93,7 +93,8 @@ const example = {
   checked_at: '2026-11-21T09:31:00.000Z',
 }
 
-const { schema, json } = resource(
+/** `mxHost` is the host of MX records. */
+export const { schema: Domain, json: domainJson } = resource(
   'Domain',
   { description: 'A domain whose mail the account receives.', examples: [example] },
   {
@@ -122,20 +123,17 @@ const { schema, json } = resource(
       'When name servers last gave a clear answer about its records; null if they never did.',
     ),
   },
+  (domain: DomainState, mxHost: string) => {
+    const { name, isHosted: hosted, checks } = domain
+    const records = recordsOf(domain, mxHost).map(({ check, ...each }) => ({
+      ...each,
+      ...checks[check],
+      found: [...checks[check].found],
+    }))
+    const catchAll = catchAllJson(domain.catchAll)
+    return { ...domain, name: domainToUnicode(name), hosted, records, catchAll }
+  },
 )
-
-export const Domain = schema
-
-/** A domain as JSON. */
-export function domainJson(domain: DomainState, mxHost: string): ResourceJson {
-  const { name, isHosted: hosted, catchAll, checks } = domain
-  const records = recordsOf(domain, mxHost).map(({ check, ...each }) => ({
-    ...each,
-    ...checks[check],
-    found: [...checks[check].found],
-  }))
-  return json({ ...domain, name: domainToUnicode(name), hosted, records, catchAll: catchAllJson(catchAll) })
-}
 
 /** As in the event, but without labels if there are none. */
 function catchAllJson(catchAll: CatchAll): CatchAllJson {

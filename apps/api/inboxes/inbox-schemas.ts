@@ -61,7 +61,7 @@ export const { schema: Inbox, json: inboxJson } = resource(
 const createdExample = { ...inboxExample, message_count: 0, last_message_at: null }
 
 /** An inbox in the answer to its creation. */
-const created = resource(
+export const { schema: CreatedInbox, json: createdInboxJson } = resource(
   'CreatedInbox',
   {
     description: 'An inbox, with its password if it is protected.',
@@ -80,12 +80,8 @@ const created = resource(
       null,
     ),
   },
+  ({ inbox, details: { name }, password }: Created) => ({ ...inbox, name, password }),
 )
-export const CreatedInbox = created.schema
-
-export function createdInboxJson({ inbox, details: { name }, password }: Created) {
-  return created.json({ ...inbox, name, password })
-}
 
 /** An ended inbox in a list. */
 export const { schema: EndedInbox, json: endedInboxJson } = resource(

@@ -54,7 +54,7 @@ const example = {
   usage: { requests: 210, refusals: 3, inboxes: 12, mails: 48, bytes: 251904 },
 }
 
-const shown = resource(
+export const { schema: Key, json: keyJson } = resource(
   'Key',
   {
     description:
@@ -62,11 +62,13 @@ const shown = resource(
     examples: [example],
   },
   key,
+  (key: ApiKey, uses: KeyUses, now: Date) => {
+    return { ...key, ...uses, memberId: memberIdOf(key), state: keyState(key, now) }
+  },
 )
-export const Key = shown.schema
 
 /** A key in the answers that issue or rotate it. */
-const issued = resource(
+export const { schema: KeyWithSecret, json: newKeyJson } = resource(
   'KeyWithSecret',
   {
     description: 'A key with its new secret.',
@@ -80,8 +82,10 @@ const issued = resource(
     ],
   },
   { ...key, secret: Type.String({ description: 'The bearer token. Only in this answer.' }) },
+  ({ key, secret, uses }: NewKey) => {
+    return { ...key, ...uses, memberId: memberIdOf(key), state: 'active' as const, secret }
+  },
 )
-export const KeyWithSecret = issued.schema
 
 export interface KeyUses {
   lastUsedAt: Date | null
@@ -89,17 +93,9 @@ export interface KeyUses {
   usage: UsageTotals | null
 }
 
-export function keyJson(key: ApiKey, uses: KeyUses, now: Date) {
-  return shown.json({ ...key, ...uses, memberId: memberIdOf(key), state: keyState(key, now) })
-}
-
 /** A key with its secret, which is shown only once. */
 export interface NewKey {
   key: ApiKey
   secret: string
   uses: KeyUses
-}
-
-export function newKeyJson({ key, secret, uses }: NewKey) {
-  return issued.json({ ...key, ...uses, memberId: memberIdOf(key), state: 'active', secret })
 }

@@ -30,16 +30,16 @@ const member = {
   joinedAt: named('created_at', time('When the invitation was used.')),
 }
 
-const shownMember = resource(
+export const { schema: Member, json: memberJson } = resource(
   'Member',
   { description: 'Somebody who can sign in to the console for the account.', examples: [memberExample] },
   member,
+  joinedOf,
 )
-export const Member = shownMember.schema
 
 const keyIds = (description: string) => list(plain(IdOf('key', 'The id of a key.')), { description })
 
-const removedMember = resource(
+export const { schema: RemovedMember, json: removedMemberJson } = resource(
   'RemovedMember',
   {
     description: 'Somebody who was a member, with the keys that the member issued.',
@@ -52,8 +52,11 @@ const removedMember = resource(
       'The active service keys that the member issued. They stay valid: revoke them if needed.',
     ),
   },
+  (state: OpenMember, keys: { revokedKeys: KeyId[]; serviceKeys: KeyId[] }) => ({
+    ...joinedOf(state),
+    ...keys,
+  }),
 )
-export const RemovedMember = removedMember.schema
 
 const invitationExample = {
   ...example,
@@ -72,14 +75,14 @@ const invitation = {
   expiresAt: time('Its link is invalid from then on.'),
 }
 
-const shownInvitation = resource(
+export const { schema: Invitation, json: invitationJson } = resource(
   'Invitation',
   { description: 'An invitation to become a member.', examples: [invitationExample] },
   invitation,
+  invitationOf,
 )
-export const Invitation = shownInvitation.schema
 
-const invitationWithUrl = resource(
+export const { schema: InvitationWithUrl, json: invitationWithUrlJson } = resource(
   'InvitationWithUrl',
   {
     description: 'An invitation with its link.',
@@ -99,8 +102,8 @@ const invitationWithUrl = resource(
       Type.Boolean({ description: 'Whether the link was also sent to the address.' }),
     ),
   },
+  ({ member, ...link }: InvitationLink, now: Date) => ({ ...invitationOf(member, now), ...link }),
 )
-export const InvitationWithUrl = invitationWithUrl.schema
 
 /** With the address in plain text; null if it was erased. */
 export type OpenMember = Omit<MemberState, 'email'> & { email: string | null }
@@ -122,14 +125,6 @@ function joinedOf(state: OpenMember) {
   return { ...accessOf(state), issuer: identity?.issuer ?? null, joinedAt: joinedAt ?? invitedAt }
 }
 
-export function memberJson(state: OpenMember) {
-  return shownMember.json(joinedOf(state))
-}
-
-export function removedMemberJson(state: OpenMember, keys: { revokedKeys: KeyId[]; serviceKeys: KeyId[] }) {
-  return removedMember.json({ ...joinedOf(state), ...keys })
-}
-
 function invitationOf(member: OpenMember, now: Date) {
   const { state, id, expiresAt } = member
   const pending = expiresAt <= now ? ('expired' as const) : ('pending' as const)
@@ -140,14 +135,6 @@ function invitationOf(member: OpenMember, now: Date) {
     state: state === 'invited' ? pending : isUsed ? ('accepted' as const) : ('revoked' as const),
     memberId: isUsed ? id : null,
   }
-}
-
-export function invitationJson(member: OpenMember, now: Date) {
-  return shownInvitation.json(invitationOf(member, now))
-}
-
-export function invitationWithUrlJson({ member, ...link }: InvitationLink, now: Date) {
-  return invitationWithUrl.json({ ...invitationOf(member, now), ...link })
 }
 
 /** An invitation and the member who uses it have the same id but for its prefix. */

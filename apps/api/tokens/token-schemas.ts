@@ -42,11 +42,15 @@ const example = {
   created_at: '2026-11-21T09:35:12.208Z',
 }
 
-const shown = resource('InboxToken', { description: 'A token for one inbox.', examples: [example] }, token)
-export const InboxToken = shown.schema
+export const { schema: InboxToken, json: tokenJson } = resource(
+  'InboxToken',
+  { description: 'A token for one inbox.', examples: [example] },
+  token,
+  endingWith,
+)
 
 /** A token in the answer that issues it. */
-const issued = resource(
+export const { schema: InboxTokenWithSecret, json: issuedTokenJson } = resource(
   'InboxTokenWithSecret',
   {
     description: 'A token for one inbox, with its secret.',
@@ -62,8 +66,8 @@ const issued = resource(
       }),
     ),
   },
+  (token: Token, inbox: Ending, secret: string) => ({ ...endingWith(token, inbox), secret }),
 )
-export const InboxTokenWithSecret = issued.schema
 
 export const { schema: RevokedInboxToken, json: revokedTokenJson } = resource(
   'RevokedInboxToken',
@@ -76,14 +80,6 @@ export const { schema: RevokedInboxToken, json: revokedTokenJson } = resource(
 
 type Ending = Pick<ActiveInbox, 'expiresAt'>
 
-function endingWith(inbox: Ending, token: Token): Token {
+function endingWith(token: Token, inbox: Ending): Token {
   return token.expiresAt < inbox.expiresAt ? token : { ...token, expiresAt: inbox.expiresAt }
-}
-
-export function tokenJson(token: Token, inbox: Ending) {
-  return shown.json(endingWith(inbox, token))
-}
-
-export function issuedTokenJson(token: Token, inbox: Ending, secret: string) {
-  return issued.json({ ...endingWith(inbox, token), secret })
 }

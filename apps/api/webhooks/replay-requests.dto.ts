@@ -44,7 +44,7 @@ export class RequestReplay {
   only_failed: boolean = false
 }
 
-const replay = resource(
+export const { schema: ReplaySchema, json: replayJson } = resource(
   'Replay',
   {
     description: 'Events that are delivered to a webhook again.',
@@ -67,9 +67,5 @@ const replay = resource(
     done: Count('Deliveries that are finished: delivered, failed without another attempt, or abandoned.'),
     requestedAt: named('created_at', time('When it was requested.')),
   },
+  (replay: Replay) => ({ ...replay, state: stateOf(replay) }),
 )
-export const ReplaySchema = replay.schema
-
-export function replayJson(values: Replay) {
-  return replay.json({ ...values, state: stateOf(values) })
-}
