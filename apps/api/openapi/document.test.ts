@@ -39,7 +39,7 @@ describe('the document of a controller', () => {
     @Controller('things')
     @Tag('Operations')
     class Things {
-      @Patch(':inboxId')
+      @Patch(':keyId')
       @Describe(described())
       change(@Body() _body: Change, @Query() _query: Find) {
         return null
