@@ -14,7 +14,7 @@ import { ReadModelUnavailableError } from '#libs/ports/read-model/view-store.js'
 import { UsageUnavailableError } from '#libs/ports/usage/usage-store.js'
 import { pathOf } from './list-pages.js'
 import { methodNotAllowed, type MethodTable } from './method-table.js'
-import { Problem, unavailable, PROBLEMS } from './problems.js'
+import { Problem, unavailable } from './problems.js'
 import { note } from './access-log.js'
 import { SAFE_HEADERS } from './headers.js'
 
@@ -139,21 +139,8 @@ export async function sendProblem(problem: Problem, reply: FastifyReply, publicU
     .send(problemBody(problem, request.id, publicUrl))
 }
 
-function problemBody({ code, options }: Problem, requestId: string, publicUrl: string): string {
-  const { status, title, fix } = PROBLEMS[code]
-  const { detail, errors, members = {} } = options
-  const problem = {
-    type: `${publicUrl}/problems/${code}`,
-    title,
-    status,
-    detail,
-    code,
-    fix,
-    request_id: requestId,
-    ...members,
-    ...(errors === undefined ? {} : { errors }),
-  }
-  return JSON.stringify(problem, wellFormed)
+function problemBody(problem: Problem, requestId: string, publicUrl: string): string {
+  return JSON.stringify(problem.toJson(requestId, publicUrl), wellFormed)
 }
 
 /** Text from a request may have a lone surrogate, which strict JSON parsers refuse (RFC 7493, section 2.1). */

@@ -280,6 +280,20 @@ export class Problem extends Error {
   get status(): number {
     return PROBLEMS[this.code].status
   }
+
+  toJson(requestId: string, publicUrl: string): object {
+    const { status, title, fix } = PROBLEMS[this.code]
+    const { detail, errors, members } = this.options
+    const problem = {
+      type: `${publicUrl}/problems/${this.code}`,
+      title,
+      status,
+      detail,
+      code: this.code,
+      fix,
+    }
+    return { ...problem, request_id: requestId, ...members, ...(errors && { errors }) }
+  }
 }
 
 /** Whether the same work may succeed later: what it needs is unavailable, or too busy. */

@@ -1,7 +1,13 @@
 import Type from 'typebox'
 import { QUOTAS } from '#libs/domain/account/quota.js'
 import { COMMON_HEADERS, RATE_LIMIT_HEADERS, RESPONSE_HEADERS, type ResponseHeader } from '../http/headers.js'
-import { PROBLEM_CODES, PROBLEMS, type ProblemCode, type ProblemForm } from '../http/problems.js'
+import {
+  Problem as ApiProblem,
+  PROBLEM_CODES,
+  PROBLEMS,
+  type ProblemCode,
+  type ProblemForm,
+} from '../http/problems.js'
 import { Count, IdOf, OneOf, OrNull, Time } from './describe.js'
 import { headerRefs, type ResponseJson } from './openapi-json.js'
 
@@ -137,21 +143,12 @@ function ownHeaders(codes: readonly ProblemCode[]): ResponseJson['headers'] {
 }
 
 function example(code: ProblemCode, publicUrl: string): object {
-  const { status, title, fix } = PROBLEMS[code]
-  return {
-    type: `${publicUrl}/problems/${code}`,
-    title,
-    status,
-    detail: `${title}.`,
-    code,
-    fix,
-    request_id: RESPONSE_HEADERS['X-Request-Id'].example,
-    ...EXAMPLES[code],
-  }
+  const about = { detail: `${PROBLEMS[code].title}.`, members: EXAMPLES[code] ?? {} }
+  return new ApiProblem(code, about).toJson(String(RESPONSE_HEADERS['X-Request-Id'].example), publicUrl)
 }
 
 /** Additional members in the examples of some problems. */
-const EXAMPLES: Partial<Record<ProblemCode, object>> = {
+const EXAMPLES: Partial<Record<ProblemCode, Readonly<Record<string, unknown>>>> = {
   'invalid-request': {
     detail: 'limit must be at most 100',
     errors: [{ detail: 'limit must be at most 100', parameter: 'limit' }],
