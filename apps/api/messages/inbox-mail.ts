@@ -1,6 +1,8 @@
 import { Injectable } from '@nestjs/common'
 import type { FastifyRequest } from 'fastify'
 import type { ActiveInbox } from '#libs/domain/inbox/inbox.js'
+import type { SecretKey } from '#libs/ports/key-vault/sealing.js'
+import type { OffsetQuery } from '#libs/ports/read-model/lists.js'
 import { callerOf } from '../access/principal.js'
 import { faultsHint } from '../faults/fault-requests.dto.js'
 import type { MailRead } from '../http/budgets.js'
@@ -10,10 +12,10 @@ import { Instance } from '../instance.js'
 import { Views } from '../views.js'
 import { scan, type MailSource, type ScanEntry } from './mail-source.js'
 import { MessageReader } from './message-reader.js'
-import type { PartitionRanges } from './partition-merge.js'
+import { entriesOf, type PartitionRanges } from './partition-merge.js'
 
-/** Rows that are read at once. */
-const CHUNK = 50
+/** Rows that are read at first. */
+const FIRST_READ = 50
 
 /** Reads the mail of an inbox, in the order of the log. */
 @Injectable()
@@ -60,23 +62,18 @@ export class InboxMail {
     read: MailRead,
   ): AsyncGenerator<ScanEntry> {
     const { id: inboxId } = inbox
-    for (let range = { from, to }; ;) {
-      const rows = await this.views.inboxes.listMessages({ inboxId, order, ...range, limit: CHUNK })
-      const last = rows.at(-1)
-      if (last === undefined) return
-      const key = await this.reader.keyOf(inboxId)
-      for (const { message: row, offset } of rows) {
-        await read.pace(row.state === 'present' ? row.size : 0)
-        const message = row.state === 'present' ? await this.reader.open(key, inboxId, row) : null
-        if (message !== null) yield { partition: 0, offset, scanned: { inbox, message } }
-        else {
-          // When an inbox ends, content is deleted before the rows.
-          const after = await this.views.inboxes.message({ inboxId, messageId: row.id })
-          if (after?.message.state === 'present') throw beingDeleted(inboxId)
-        }
+    const list = (one: OffsetQuery) => this.views.inboxes.listMessages({ inboxId, ...one })
+    let key: SecretKey | null = null
+    for await (const { message: row, offset } of entriesOf({ order, from, to }, list, FIRST_READ)) {
+      key ??= await this.reader.keyOf(inboxId)
+      await read.pace(row.state === 'present' ? row.size : 0)
+      const message = row.state === 'present' ? await this.reader.open(key, inboxId, row) : null
+      if (message !== null) yield { partition: 0, offset, scanned: { inbox, message } }
+      else {
+        // When an inbox ends, content is deleted before the rows.
+        const after = await this.views.inboxes.message({ inboxId, messageId: row.id })
+        if (after?.message.state === 'present') throw beingDeleted(inboxId)
       }
-      if (rows.length < CHUNK) return
-      range = order === 'asc' ? { from: last.offset + 1, to } : { from, to: last.offset }
     }
   }
 }

@@ -47,12 +47,14 @@ export async function* mergePartitions<Entry extends { offset: number; time: Dat
   }
 }
 
-async function* entriesOf<Entry extends { offset: number }>(
-  range: Omit<PartitionRead, 'limit'>,
-  read: (range: PartitionRead) => Promise<Entry[]>,
+/** The entries of a range of one partition, read as they are taken. */
+export async function* entriesOf<Range extends Omit<OffsetQuery, 'limit'>, Entry extends { offset: number }>(
+  range: Range,
+  read: (range: Range & { limit: number }) => Promise<Entry[]>,
+  firstRead = FIRST_READ,
 ): AsyncGenerator<Entry, void> {
   let { from, to } = range
-  for (let limit = FIRST_READ; from < to; limit = Math.min(2 * limit, MAX_READ)) {
+  for (let limit = firstRead; from < to; limit = Math.min(2 * limit, MAX_READ)) {
     const entries = await read({ ...range, from, to, limit })
     yield* entries
     const last = entries.at(-1)
