@@ -36,16 +36,13 @@ const BACKLOG = 4_096
 
 /** Resolves once the API listens. If it can't, rejects with the name of the setting that is wrong. */
 export async function startApi(options: ApiOptions): Promise<Api> {
-  const { engine, settings, logger, now } = options
+  const { engine, settings, logger } = options
   let url = settings.publicUrl ?? ''
   let localUrl = ''
   const shutdown = new AbortController()
   const publicUrl = () => url
   const shared = makeSharedServices(options, publicUrl)
-  const server = makeServer(shared, {
-    ...{ settings, logger, now, publicUrl },
-    shutdown: shutdown.signal,
-  })
+  const server = makeServer(shared, { ...options, publicUrl, shutdown: shutdown.signal })
   const { problems } = shared
   serveConsole(server.getInstance(), problems, settings)
   if (settings.servesMcp) {

@@ -2,11 +2,9 @@ import { randomUUID } from 'node:crypto'
 import { Readable, type Duplex } from 'node:stream'
 import { FastifyAdapter } from '@nestjs/platform-fastify'
 import { type FastifyInstance, type FastifyReply, type FastifyRequest, LogController } from 'fastify'
-import type { Logger } from 'pino'
 import { budgetScale } from '#libs/runtime/config/memory-settings.js'
-import type { Settings } from '#libs/runtime/config/settings.js'
 import { principalOf } from '../access/principal.js'
-import type { SharedServices } from '../shared-services.js'
+import type { ApiOptions, SharedServices } from '../shared-services.js'
 import { AccessLog } from './access-log.js'
 import { LARGE_BYTES } from './budgets.js'
 import { ConnectionTurns, KeylessPace, shareConnections } from './connection-limits.js'
@@ -32,10 +30,7 @@ const KEEP_ALIVE_MS = 72_000
 /** The maximum time without a byte in either direction. Streams send one more often. */
 const SILENT_MS = 120_000
 
-interface ServerOptions {
-  settings: Settings
-  logger: Logger
-  now: () => Date
+type ServerOptions = Pick<ApiOptions, 'settings' | 'logger' | 'now'> & {
   shutdown: AbortSignal
   publicUrl: () => string
 }

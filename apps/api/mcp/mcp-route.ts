@@ -56,15 +56,8 @@ function refuse(reply: FastifyReply, status: number, message: string): FastifyRe
   return reply.code(status).send({ jsonrpc: '2.0', error: { code: INVALID_REQUEST, message }, id: null })
 }
 
-interface McpAnswer {
-  status: number
-  headers: Record<string, string>
-  /** Undefined after a notification. */
-  body: string | undefined
-}
-
 /** Ends the tool that runs if the client leaves or the process stops. Then throws the reason. */
-async function answer(request: FastifyRequest, { localUrl, shutdown }: McpOptions): Promise<McpAnswer> {
+async function answer(request: FastifyRequest, { localUrl, shutdown }: McpOptions) {
   const connection = {
     url: localUrl(),
     apiKey: bearerSecretOf(request) ?? '',
@@ -79,6 +72,7 @@ async function answer(request: FastifyRequest, { localUrl, shutdown }: McpOption
       const handled = transport.handleRequest(messageOf(request), { parsedBody: request.body })
       const response = await unlessAborted(handled, AbortSignal.any([clientGone, shutdown]))
       const { status, headers } = response
+      // There is no body after a notification.
       return { status, headers: Object.fromEntries(headers), body: (await response.text()) || undefined }
     })
   } finally {

@@ -30,18 +30,13 @@ const MAX_LOGGED = 200
 /** After that, changed endpoints of a provider apply. Its keys are read again as soon as an unknown one is used. */
 const CONFIGURATION_MS = 3_600_000
 
-interface Discovered {
-  configuration: Promise<Configuration>
-  readAtMs: number
-}
-
 /**
  * The identity providers of MAYFLY_IDENTITY_PROVIDERS. Signs in with the authorization code flow of OpenID Connect Core 1.0,
  * section 3.1, with PKCE (RFC 7636), state and nonce. The issuer of the answer is checked too, if the provider names it (RFC
  * 9207), and each provider has its own redirect URI, so that an answer of one is never taken for that of another.
  */
 export class IdentityProviders {
-  private readonly discovered = new Map<string, Discovered>()
+  private readonly discovered = new Map<string, { configuration: Promise<Configuration>; readAtMs: number }>()
 
   constructor(
     readonly all: readonly ProviderConfig[],

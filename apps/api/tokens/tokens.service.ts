@@ -1,25 +1,13 @@
 import { Injectable } from '@nestjs/common'
 import { isId } from '#libs/domain/ids/typeid.js'
 import type { TokenCommand } from '#libs/domain/inbox/decide.js'
-import type { ActiveInbox } from '#libs/domain/inbox/inbox.js'
-import {
-  makeTokenSecret,
-  TOKEN_BYTES,
-  type InboxToken,
-  type TokenAccess,
-  type TokenId,
-} from '#libs/domain/inbox/token.js'
+import { makeTokenSecret, TOKEN_BYTES, type TokenAccess, type TokenId } from '#libs/domain/inbox/token.js'
 import { hashSecret } from '#libs/ports/key-vault/master-key.js'
 import type { Principal } from '../access/principal.js'
 import { noResource } from '../http/problems.js'
 import type { Minting } from '../idempotency/minting.js'
 import { Inboxes, type OpenInbox } from '../inboxes/inboxes.service.js'
 import { Instance } from '../instance.js'
-
-interface ChangedToken {
-  inbox: ActiveInbox
-  token: InboxToken
-}
 
 @Injectable()
 export class InboxTokens {
@@ -37,7 +25,7 @@ export class InboxTokens {
     minting: Minting,
     open: OpenInbox,
     { access, lifeMs }: { access: TokenAccess; lifeMs: number | null },
-  ): Promise<ChangedToken & { secret: string }> {
+  ) {
     const { id: inboxId } = open.inbox
     const tokenId = minting.id('tok')
     const secret = makeTokenSecret(inboxId, minting.bytes(TOKEN_BYTES))
@@ -64,7 +52,7 @@ export class InboxTokens {
     return { id, revokedAt }
   }
 
-  private async change(principal: Principal, open: OpenInbox, command: TokenCommand): Promise<ChangedToken> {
+  private async change(principal: Principal, open: OpenInbox, command: TokenCommand) {
     const { inbox } = await this.inboxes.change(principal, open, () => command)
     const token = inbox.tokens.find(({ id }) => id === command.tokenId)
     if (token === undefined) throw new Error(`the token ${command.tokenId} is not in its inbox`)
