@@ -1,10 +1,11 @@
 import Type, { type TObject } from 'typebox'
 import { TRUNCATED_PROPERTIES } from '#libs/mail/json/message-json.js'
+import { Header } from '#libs/mail/message.js'
 import { SENT_EVENTS } from '#libs/domain/inbox/events.js'
 import { NOTIFICATIONS } from '#libs/domain/webhook/events.js'
 import { DeletedInbox } from '../inboxes/inbox-schemas.js'
 import { QUOTA_PROPERTIES } from '../quotas/quota-schemas.js'
-import { Header, MESSAGE_PROPERTIES } from '../messages/message-schemas.js'
+import { MESSAGE_PROPERTIES } from '../messages/message-schemas.js'
 import { IdOf, OneOf, OrNull, Time } from '../openapi/describe.js'
 
 const EventMessage = Type.Object(

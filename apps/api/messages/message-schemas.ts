@@ -3,8 +3,6 @@ import { EXAMPLE_MESSAGE, messageJson, MESSAGE_SCHEMAS } from '#libs/mail/json/m
 import { MESSAGE } from '#libs/mail/message.js'
 import { Count, OrNull, Time } from '../openapi/describe.js'
 
-export { Header } from '#libs/mail/message.js'
-
 const Extracted = Type.Object(
   {
     text: Type.String({ description: 'The match.' }),
