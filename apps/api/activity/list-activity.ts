@@ -1,7 +1,7 @@
 import { applyDecorators } from '@nestjs/common'
 import { IsOptional, IsString, MaxLength } from 'class-validator'
-import { IsCursor, IsLimit, IsOrder } from '../http/list-pages.js'
-import { IfGiven, IsTime, readTime } from '../http/rules.js'
+import { IsCursor, IsLimit, IsOrder, IsTimeLimit } from '../http/list-pages.js'
+import { readTime } from '../http/rules.js'
 import { DescribeProperty } from '../openapi/describe.js'
 
 function IsFilter(form: string, maxLength: number, about: string, examples?: string[]): PropertyDecorator {
@@ -36,14 +36,10 @@ export class ListActivity {
   @IsFilter('an id', 40, 'The id of what was changed.')
   subject?: string
 
-  @DescribeProperty('Only those at this time or later (RFC 3339).')
-  @IfGiven()
-  @IsTime()
+  @IsTimeLimit('Only those at this time or later (RFC 3339).')
   from?: string
 
-  @DescribeProperty('Only those before this time (RFC 3339).')
-  @IfGiven()
-  @IsTime()
+  @IsTimeLimit('Only those before this time (RFC 3339).')
   to?: string
 }
 

@@ -5,7 +5,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import { isId, type Id, type InboxId, type LogId, type WebhookId } from '#libs/domain/ids/typeid.js'
 import type { ListQuery, OffsetQuery } from '#libs/ports/read-model/lists.js'
 import { DescribeProperty } from '../openapi/describe.js'
-import { FromDigits } from './rules.js'
+import { FromDigits, IfGiven, IsTime } from './rules.js'
 import { invalid, type Location } from './problems.js'
 
 export function IsLimit({ max }: { max: number }): PropertyDecorator {
@@ -29,6 +29,11 @@ export function IsCursor(description = 'The position to continue from, as in `Li
     IsOptional(),
     DescribeProperty(description),
   )
+}
+
+/** An optional time that limits what is wanted. */
+export function IsTimeLimit(description: string): PropertyDecorator {
+  return applyDecorators(DescribeProperty(description), IfGiven(), IsTime())
 }
 
 /** The query of a list in the order of ids, newest first by default. */

@@ -10,8 +10,8 @@ import {
   MaxLength,
 } from 'class-validator'
 import { IsAsOf } from '../audit/past-states.service.js'
-import { IsCursor, IsLimit, IsOrder } from '../http/list-pages.js'
-import { FromDigits, IfGiven, IsTime, IsTrueOrFalse, IsWholeNumber, Repeatable } from '../http/rules.js'
+import { IsCursor, IsLimit, IsOrder, IsTimeLimit } from '../http/list-pages.js'
+import { FromDigits, IfGiven, IsTrueOrFalse, IsWholeNumber, Repeatable } from '../http/rules.js'
 import { AreLabelFilters } from '../inboxes/inbox-requests.dto.js'
 import { DescribeProperty } from '../openapi/describe.js'
 import { MAX_QUERY_CHARACTERS } from './search.js'
@@ -88,14 +88,10 @@ export class MatchFilters {
   @Repeatable()
   header?: string[]
 
-  @DescribeProperty('The earliest `received_at` (RFC 3339).')
-  @IfGiven()
-  @IsTime()
+  @IsTimeLimit('The earliest `received_at` (RFC 3339).')
   since?: string
 
-  @DescribeProperty('The end of the time in which it was received, exclusive (RFC 3339).')
-  @IfGiven()
-  @IsTime()
+  @IsTimeLimit('The end of the time in which it was received, exclusive (RFC 3339).')
   until?: string
 
   @HasOne('a one-time code')

@@ -7,7 +7,7 @@ import {
   type ExportTable,
   type UsageInterval,
 } from '#libs/ports/usage/usage-store.js'
-import { IfGiven, IsTime } from '../http/rules.js'
+import { IsTimeLimit } from '../http/list-pages.js'
 import { AreLabelFilters } from '../inboxes/inbox-requests.dto.js'
 import { DescribeProperty } from '../openapi/describe.js'
 
@@ -16,14 +16,10 @@ const GROUPING = /^(none|key|environment|label\.[^:]{1,64})$/u
 const LABEL = 'Only usage with the label `<name>:<value>`.'
 
 export class UsageSpan {
-  @DescribeProperty('The start of the span (RFC 3339).')
-  @IfGiven()
-  @IsTime()
+  @IsTimeLimit('The start of the span (RFC 3339).')
   from?: string
 
-  @DescribeProperty('The end of the span, exclusive. Default: now.')
-  @IfGiven()
-  @IsTime()
+  @IsTimeLimit('The end of the span, exclusive. Default: now.')
   to?: string
 }
 

@@ -3,7 +3,8 @@ import { named } from '#libs/domain/event-sourcing/declare.js'
 import { idPattern } from '#libs/domain/ids/typeid.js'
 import { REPLAY_STATES, stateOf, type Replay } from '#libs/domain/webhook/replay.js'
 import { Count, IdOf, OneOf, resource, time } from '#libs/runtime/resource.js'
-import { IfGiven, IsSetOf, IsTime } from '../http/rules.js'
+import { IsTimeLimit } from '../http/list-pages.js'
+import { IfGiven, IsSetOf } from '../http/rules.js'
 import { DescribeBody, DescribeProperty } from '../openapi/describe.js'
 
 /** The maximum number of deliveries on a page of the list. */
@@ -20,14 +21,10 @@ const IDS = `delivery_ids must be an array of 1 to ${MAX_DELIVERIES} ids of deli
   },
 })
 export class RequestReplay {
-  @DescribeProperty('The start of the range (RFC 3339). Requires `to`.')
-  @IfGiven()
-  @IsTime()
+  @IsTimeLimit('The start of the range (RFC 3339). Requires `to`.')
   from?: string
 
-  @DescribeProperty('The end of the range, exclusive; at most now.')
-  @IfGiven()
-  @IsTime()
+  @IsTimeLimit('The end of the range, exclusive; at most now.')
   to?: string
 
   @DescribeProperty('Deliveries of the webhook, instead of a time range. Samples are skipped.', {
