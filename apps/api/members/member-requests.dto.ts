@@ -23,7 +23,6 @@ export function isEmail(text: string): boolean {
 }
 
 const DAYS = /^([1-9]|[12][0-9]|30)d$/
-const DAY_MS = 86_400_000
 
 function IsRole(): PropertyDecorator {
   return applyDecorators(
@@ -125,9 +124,4 @@ export function readAccess(
     environments: environments === undefined ? unchanged : environments,
     readsMail: permissions === undefined ? byDefault : permissions.includes('content:read'),
   }
-}
-
-/** Milliseconds. */
-export function parseDays(text: string): number {
-  return Number.parseInt(text, 10) * DAY_MS
 }

@@ -2,6 +2,7 @@ import { Injectable } from '@nestjs/common'
 import type { Account } from '#libs/domain/account/account.js'
 import { decideConsole } from '#libs/domain/account/console-sessions.js'
 import { decide } from '#libs/domain/account/decide.js'
+import { daysAfter } from '#libs/domain/account/key-expiry.js'
 import {
   decideMember,
   hasAccess,
@@ -23,7 +24,7 @@ import { Instance } from '../instance.js'
 import { QuotaUse } from '../quotas/quota-use.js'
 import { Views } from '../views.js'
 import { VisibleRecorder } from '../visible-recorder.js'
-import { readAccess, parseDays, type ChangeMember, type InviteMember } from './member-requests.dto.js'
+import { readAccess, type ChangeMember, type InviteMember } from './member-requests.dto.js'
 import { InvitationMail } from './invitation-mail.js'
 import { memberIdOfInvitation, type InvitationLink, type OpenMember } from './member-schemas.js'
 
@@ -58,7 +59,7 @@ export class Members {
       ...{ type: 'InviteMember' as const, accountId, memberId, ...readAccess(body.role, body) },
       ...{ actor: actorOf(principal, account), usageKeyId, tokenHash: hashSecret(token) },
       isKnown: this.personal.emailLookups(body.email).some((lookup) => lookups.includes(lookup)),
-      ...{ expiresAt: this.endOf(body, now), now },
+      ...{ expiresAt: daysAfter(now, parseInt(body.expires_in, 10)), now },
     }
     // Nothing gets a key that is refused.
     const { refusal } = decideMember({ member: known, owners: account.owners }, { ...invitation, email: '' })
@@ -86,9 +87,10 @@ export class Members {
     const token = secretOf(memberId, minting.bytes(SECRET_BYTES))
     const tokenHash = hashSecret(token)
     const now = this.instance.now()
+    const expiresAt = daysAfter(now, parseInt(body.expires_in, 10))
     const command = { type: 'RenewInvitation', accountId, memberId, tokenHash } as const
     const actor = actorOf(principal, account)
-    await this.run(principal, account, { ...command, actor, expiresAt: this.endOf(body, now), now })
+    await this.run(principal, account, { ...command, actor, expiresAt, now })
     const member = await this.findRecorded(memberId)
     if (member.tokenHash !== tokenHash) throw beingChanged('member', memberId)
     return this.withLink(account, member, token)
@@ -219,10 +221,6 @@ export class Members {
       this.personal.show(account.id, account.name),
     ])
     return { member: opened, url, isMailed: await this.mail.send({ id: account.id, name }, opened, url) }
-  }
-
-  private endOf({ expires_in }: Pick<InviteMember, 'expires_in'>, now: Date): Date {
-    return new Date(now.getTime() + parseDays(expires_in))
   }
 
   /** Null for an id of another account. */
