@@ -5,7 +5,6 @@ import {
   type RateLimits,
   type RateGroup,
   type RatePolicies,
-  type RatePolicy,
   type RateResult,
 } from '#libs/ports/rate-limit/rate-limits.js'
 import { Problem } from '../http/problems.js'
@@ -30,7 +29,8 @@ export class RequestLimits {
     // A plan without requests has no API access. ScopeGuard refuses the request.
     if (principal === null || principal.requestsPerMinute === 0) return
     const policies = requestPolicies(principal.requestsPerMinute)
-    void reply.header('ratelimit-policy', policies.map(policyText).join(', '))
+    const shown = policies.map(({ name, quota, windowSeconds }) => `"${name}";q=${quota};w=${windowSeconds}`)
+    void reply.header('ratelimit-policy', shown.join(', '))
     const { countedBy } = principal
     const group = groupOf(principal)
     const verdict = await this.throttle.count((limits) => limits.consume(countedBy, policies, group))
@@ -104,10 +104,6 @@ function requestPolicies(requestsPerMinute: number): RatePolicies {
     { name: 'sustained', quota: requestsPerMinute, windowSeconds: 60 },
     { name: 'burst', quota: Math.max(Math.floor(requestsPerMinute / 2), 1), windowSeconds: 600 },
   ]
-}
-
-function policyText({ name, quota, windowSeconds }: RatePolicy): string {
-  return `"${name}";q=${quota};w=${windowSeconds}`
 }
 
 /** The 429 of a used quota. `detail` gets the seconds until it refills. */

@@ -7,7 +7,7 @@ import { erasureIdOf } from '#libs/domain/inbox/erasure.js'
 import { inboxEventCodec } from '#libs/ports/event-log/cloud-event.js'
 import { Count, IdOf, OneOf, orNull, resource, time } from '#libs/runtime/resource.js'
 import { Caller, RequireScope, type Principal } from '../access/principal.js'
-import { historyExpired, notFound } from '../http/problems.js'
+import { notFound, Problem } from '../http/problems.js'
 import { Inboxes } from '../inboxes/inboxes.service.js'
 import { Describe, Tag } from '../openapi/describe.js'
 import { AuditLogs } from './audit-logs.service.js'
@@ -94,8 +94,10 @@ export class ErasuresController {
       throw notFound(`The inbox ${inbox.id} ended before erasures were recorded, or the log is far behind.`)
     }
     const { value: record } = await this.logs.records([leaf]).next()
-    if (record == null || hash('sha256', record) !== leaf.recordSha256)
-      throw historyExpired(`The record of the erasure of ${inbox.id} is no longer kept.`)
+    if (record == null || hash('sha256', record) !== leaf.recordSha256) {
+      const detail = `The record of the erasure of ${inbox.id} is no longer kept.`
+      throw new Problem('history-expired', { detail })
+    }
     const decoded = inboxEventCodec.decode(readRecord(record))
     if (decoded.kind !== 'event' || decoded.recorded.event.type !== 'InboxErased') {
       throw new Error(`${eventId} is not the event of an erasure`)

@@ -14,7 +14,7 @@ import type { ResourceJson } from '#libs/runtime/resource.js'
 import { requireScope, type Principal } from '../access/principal.js'
 import { RequestBudgets } from '../http/budgets.js'
 import { offsetPageOf, type ListPage } from '../http/list-pages.js'
-import { historyExpired, invalid, noResource, notFound, type Problem } from '../http/problems.js'
+import { invalid, noResource, notFound, Problem } from '../http/problems.js'
 import { nextTurn } from '../http/request-turns.js'
 import { IfGiven, IsParsed, parseTime, TIME_FORM, TIME_PATTERN, validated } from '../http/rules.js'
 import { hasEnded, Inboxes, setCursor, type OpenInbox } from '../inboxes/inboxes.service.js'
@@ -67,6 +67,7 @@ const MAX_EVENTS = 20_000
 /** Of those, or of an account: the events that are read from the event log. */
 const MAX_RECORDS = 1_000
 const EVENTS_AT_ONCE = 500
+const EXPIRED = 'Events from which the state follows are no longer kept.'
 
 type Read<Entry> = (range: OffsetQuery) => Promise<Entry[]>
 
@@ -305,7 +306,7 @@ export class PastStates {
     const events = new Map<number, Event>()
     // Mail between them may be large.
     for await (const record of recordsAt(this.engine.log, positions, 0)) {
-      if (record === null) throw historyExpired('Events from which the state follows are no longer kept.')
+      if (record === null) throw new Problem('history-expired', { detail: EXPIRED })
       const decoded = codec.decode(record)
       if (decoded.kind !== 'event') throw new Error(`an event at ${record.offset} can't be decoded`)
       events.set(record.offset, decoded.recorded.event)

@@ -36,7 +36,8 @@ export class TilesController {
     const log = await this.logs.checkpointed(principal, logId)
     const { one, two, three, four } = segments
     const path = [one, two, three, four].filter((segment) => segment !== undefined).join('/')
-    const height = level === 'entries' ? 0 : readLevel(level)
+    // Level 6 would need 2^48 leaves, and what is not a level has no tiles.
+    const height = level === 'entries' ? 0 : /^[0-5]$/.test(level) ? Number(level) : Infinity
     const hashCount = Math.floor(log.size / TILE_WIDTH ** height)
     const range = readTilePath(path, hashCount)
     if (range === null) throw notFound(`The log has no tile ${level}/${path} at its checkpoint.`)
@@ -47,11 +48,6 @@ export class TilesController {
     void reply.header('cache-control', IMMUTABLE)
     return bytes
   }
-}
-
-/** Level 6 would need 2^48 leaves. Infinity for what is not a level: it has no tiles. */
-function readLevel(text: string): number {
-  return /^[0-5]$/.test(text) ? Number(text) : Infinity
 }
 
 /** The hashes of a tile; null if a level with so many hashes has no such tile. */

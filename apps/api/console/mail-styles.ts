@@ -67,8 +67,9 @@ export function safeStyles(css: string, images: MailImages): string {
     const token = tokens[at]
     if (token === undefined) break
     if (isTokenURL(token)) safe += imageAt(token[4].value)
-    else if (isTokenBadURL(token) || isTokenBadString(token) || isLessThan(token)) safe += REMOVED
-    else if (isTokenIdent(token) && COLUMNS.test(token[4].value) && !isDot(tokens[at - 1])) safe += REMOVED
+    else if (isTokenBadURL(token) || isTokenBadString(token) || isDelim(token, '<')) safe += REMOVED
+    else if (isTokenIdent(token) && COLUMNS.test(token[4].value) && !isDelim(tokens[at - 1], '.'))
+      safe += REMOVED
     else if (isTokenComment(token)) safe += '/**/'
     // Old mails have their styles in an HTML comment, which browsers ignore.
     else if (isTokenCDO(token)) safe += ' '
@@ -90,12 +91,8 @@ function withoutLessThan(written: string): string {
   return written.replace(ESCAPE_OR_LESS_THAN, (found) => (found.endsWith('<') ? ESCAPED_LESS_THAN : found))
 }
 
-function isLessThan(token: CSSToken): boolean {
-  return isTokenDelim(token) && token[4].value === '<'
-}
-
-function isDot(token: CSSToken | undefined): boolean {
-  return isTokenDelim(token) && token[4].value === '.'
+function isDelim(token: CSSToken | undefined, value: string): boolean {
+  return isTokenDelim(token) && token[4].value === value
 }
 
 function nameOf(token: TokenFunction | TokenAtKeyword): string {

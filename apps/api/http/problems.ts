@@ -314,11 +314,6 @@ export function notFound(detail: string): Problem {
   return new Problem('not-found', { detail })
 }
 
-/** The 410 of records that the event log no longer has. */
-export function historyExpired(detail: string): Problem {
-  return new Problem('history-expired', { detail })
-}
-
 /** The 404 of a kind of resource, such as "inbox", by its id. */
 export function noResource(kind: string, id: string): Problem {
   return notFound(`There is no ${kind} ${id.slice(0, 60)}.`)

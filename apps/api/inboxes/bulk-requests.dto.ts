@@ -4,7 +4,7 @@ import { idPattern } from '#libs/domain/ids/typeid.js'
 import { IfGiven } from '../http/rules.js'
 import { Count, DescribeBody, DescribeProperty, OrNull } from '../openapi/describe.js'
 import { Problem } from '../openapi/problem-responses.js'
-import { InboxProperties, IsLabelFilter } from './inbox-requests.dto.js'
+import { InboxProperties, LABEL_FILTER } from './inbox-requests.dto.js'
 
 /*
  * The bodies that create and delete many inboxes, and their answers.
@@ -51,7 +51,7 @@ export class DeleteInboxes {
 
   @DescribeProperty('A label `<name>:<value>`.', { examples: ['run:42'] })
   @IfGiven()
-  @IsLabelFilter()
+  @Matches(LABEL_FILTER, { message: 'label must be <name>:<value>' })
   label?: string
 }
 

@@ -57,7 +57,7 @@ export const InboxLabels = Type.Unsafe<Readonly<Record<string, string>>>({
   examples: [{ run: '42' }],
 })
 /** `label` in a query: `<name>:<value>`. */
-const FILTER = /^[^:]{1,64}:[\s\S]{0,128}$/u
+export const LABEL_FILTER = /^[^:]{1,64}:[\s\S]{0,128}$/u
 
 /** A lifetime as JSON Schema. */
 const DURATION = {
@@ -240,16 +240,11 @@ export function isLabels(value: unknown): value is Readonly<Record<string, strin
 export function AreLabelFilters(description: string): PropertyDecorator {
   return applyDecorators(
     DescribeProperty(`${description} Repeat to require several labels.`, { examples: [['run:42']] }),
-    Matches(FILTER, { each: true, message: 'label must be <name>:<value>' }),
+    Matches(LABEL_FILTER, { each: true, message: 'label must be <name>:<value>' }),
     ArrayMaxSize(MAX_LABELS, { message: `label may be sent at most ${MAX_LABELS} times` }),
     IsArray({ message: 'label must be given' }),
     Repeatable(),
   )
-}
-
-/** One label filter. */
-export function IsLabelFilter(): PropertyDecorator {
-  return Matches(FILTER, { message: 'label must be <name>:<value>' })
 }
 
 export type Label = readonly [name: string, value: string]
@@ -261,7 +256,7 @@ export function readLabels(texts: readonly string[] = []): Label[] {
 
 /** The label of a path. Throws invalid-request if it is not one. */
 export function requireLabel(text: string): Label {
-  const label = FILTER.test(text) ? parseLabel(text) : null
+  const label = LABEL_FILTER.test(text) ? parseLabel(text) : null
   if (label === null) throw invalid({ detail: 'the label must be <name>:<value>', parameter: 'label' })
   return label
 }

@@ -98,12 +98,10 @@ export class Keys {
   /** Throws not-found, also for keys of other accounts, and for a member without `admin` those of other members. */
   async get(principal: Principal, id: string): Promise<ApiKey> {
     const key = isId('key', id) ? await this.views.readAccounts((accounts) => accounts.key(id)) : null
-    if (key?.accountId === principal.accountId && this.isShownTo(principal, key)) return key
+    const { accountId, scopes, member } = principal
+    const isShown = scopes.includes('admin') || (key !== null && memberIdOf(key) === member?.id)
+    if (key?.accountId === accountId && isShown) return key
     throw noResource('key', id)
-  }
-
-  private isShownTo({ scopes, member }: Principal, key: ApiKey): boolean {
-    return scopes.includes('admin') || memberIdOf(key) === member?.id
   }
 
   /** Resolves once the new secret works on this instance, and the previous one only for its grace period. */

@@ -8,7 +8,7 @@ import {
 } from '@nestjs/common/constants.js'
 import { RouteParamtypes } from '@nestjs/common/enums/route-paramtypes.enum.js'
 import { MetadataScanner, Reflector } from '@nestjs/core'
-import { ENVIRONMENT, type Scope } from '#libs/domain/account/access.js'
+import { ENVIRONMENT } from '#libs/domain/account/access.js'
 import { QUOTAS } from '#libs/domain/account/quota.js'
 import { idPattern } from '#libs/domain/ids/typeid.js'
 import type { TokenAccess } from '#libs/domain/inbox/token.js'
@@ -62,6 +62,7 @@ function routeOf(controller: Type, name: string, handler: Handler, registered: s
   const scopes = scopesOf(reflector, handler, controller)
   if (scopes === null && path.startsWith('/v1/'))
     throw new Error(`${controller.name}.${name} requires no scope`)
+  const access: TokenAccess = scopes?.includes('read') === true ? 'read' : 'owner'
   const [mediaType = null] = mediaTypesOf(reflector, handler)
   const status = Reflect.getMetadata(HTTP_CODE_METADATA, handler) as number | undefined
   const query = argumentClass(controller, name, RouteParamtypes.QUERY)
@@ -99,7 +100,7 @@ function routeOf(controller: Type, name: string, handler: Handler, registered: s
     ...(description === undefined ? {} : { description }),
     security: [
       ...(scopes ?? []).map((scope) => ({ apiKey: [scope] })),
-      ...(acceptsInboxTokens(reflector, handler) ? [{ inboxToken: [tokenAccessFor(scopes)] }] : []),
+      ...(acceptsInboxTokens(reflector, handler) ? [{ inboxToken: [access] }] : []),
     ],
     parameters: [
       ...pathParameters(registered),
@@ -125,11 +126,6 @@ function routeOf(controller: Type, name: string, handler: Handler, registered: s
     },
   }
   return { method, path, operation, problems }
-}
-
-/** The access that a token needs for a handler that accepts tokens. */
-function tokenAccessFor(scopes: readonly Scope[] | null): TokenAccess {
-  return scopes?.includes('read') === true ? 'read' : 'owner'
 }
 
 /** The class of a handler's query or body; null if it takes none. */

@@ -141,8 +141,8 @@ export class VerifyRunController {
       })
       for (const { about, inbox } of await Promise.all(found)) {
         if (inbox !== null) erased += 1
-        const difference = inbox === null ? { kind: 'missing', ...about } : erasedJson(about, inbox)
-        yield `${JSON.stringify(difference)}\n`
+        const ended = inbox && { inbox_id: inbox.id, state: inbox.state, ended_at: inbox.endedAt }
+        yield `${JSON.stringify({ kind: inbox === null ? 'missing' : 'erased', ...about, ...ended })}\n`
       }
     }
 
@@ -167,10 +167,6 @@ export class VerifyRunController {
       return inbox
     }
   }
-}
-
-function erasedJson(about: object, { id, state, endedAt }: EndedInbox) {
-  return { kind: 'erased', ...about, inbox_id: id, state, ended_at: endedAt.toISOString() }
 }
 
 /** The same text in fewer pieces. `authenticate` is called before each, since the key may be revoked at any time. */
