@@ -1,6 +1,5 @@
 import { Injectable } from '@nestjs/common'
 import { decide } from '#libs/domain/inbox/decide.js'
-import type { OpenedMessage } from '#libs/mail/json/message-json.js'
 import { chunksOf } from '#libs/runtime/chunks.js'
 import type { Principal } from '../access/principal.js'
 import type { MailRead } from '../http/budgets.js'
@@ -49,11 +48,6 @@ export class Mailbox {
       const total = await this.mail.count(principal, range, max)
       return work(firstOf(this.mail.messages(principal, range, {}, read), max), total)
     })
-  }
-
-  /** Null if the message, or its inbox, has been deleted meanwhile. */
-  open({ key, inbox, message }: ReadableMessage): Promise<OpenedMessage | null> {
-    return this.reader.open(key, inbox.id, message)
   }
 
   /**

@@ -10,7 +10,7 @@ import { FromDigits, IfGiven } from '../http/rules.js'
 import { Produces, ProducesAnything } from '../http/media-types.js'
 import { attachmentHeaders } from '../messages/attachment-headers.js'
 import { MessageContent, type PlacedMessage } from '../messages/message-content.js'
-import { FirstReadings } from '../messages/message-reader.js'
+import { FirstReadings, MessageReader } from '../messages/message-reader.js'
 import { MAILPIT, matchesSearch, MAX_QUERY_CHARACTERS, parseSearch, type Search } from '../messages/search.js'
 import { Mailbox, MAX_MESSAGES } from './mailbox.js'
 import { headersJson, indexOfPart, messageJson, summaryJson } from './shapes.js'
@@ -53,6 +53,7 @@ export class MailpitController {
   constructor(
     private readonly mailbox: Mailbox,
     private readonly content: MessageContent,
+    private readonly reader: MessageReader,
     private readonly readings: FirstReadings,
     private readonly budgets: RequestBudgets,
   ) {}
@@ -155,7 +156,7 @@ export class MailpitController {
           if (search === null && matching >= start + limit) break
           const isOnPage = matching >= start && matching < start + limit && bytes < PAGE_BYTES
           if (search !== null || isOnPage) {
-            const opened = await this.mailbox.open(found)
+            const opened = await this.reader.open(found.key, found.inbox.id, found.message)
             if (opened === null) continue
             const searchable = { message: opened, inbox: found.inbox }
             if (search !== null && !(await matchesSearch(search, searchable))) continue

@@ -122,7 +122,10 @@ export class InjectController {
     const { size } = source
     const { inbox, endOffset } = await this.inboxes.open(principal, inboxId)
     const reservation = this.capacity.reserve({ inbox, endOffset })
-    if (reservation === null) return this.requireEarlier(inbox, messageId, isFull(inbox))
+    if (reservation === null) {
+      const detail = `The inbox ${inboxId} has ${inbox.maxMessages} messages, as many as it may have.`
+      return this.requireEarlier(inbox, messageId, new Problem('inbox-full', { detail }))
+    }
     let quota: QuotaReservation | null = null
     try {
       const used = usedByMail(size)
@@ -157,11 +160,6 @@ export class InjectController {
     const find = () => this.views.inboxes.message({ inboxId: inbox.id, messageId })
     if ((await this.views.readLatest('inbox-events', find)) === null) throw refusal
   }
-}
-
-function isFull({ id, maxMessages }: ActiveInbox): Problem {
-  const detail = `The inbox ${id} has ${maxMessages} messages, as many as it may have.`
-  return new Problem('inbox-full', { detail })
 }
 
 /** The source of a mail from its validated JSON. */
