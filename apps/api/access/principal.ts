@@ -126,16 +126,17 @@ export class ScopeGuard implements CanActivate {
   constructor(private readonly reflector: Reflector) {}
 
   canActivate(context: ExecutionContext): boolean {
-    const [handler, controller] = [context.getHandler(), context.getClass<unknown>()]
-    const required = scopesOf(this.reflector, handler, controller)
+    const handler = context.getHandler()
+    const declaredAt = [handler, context.getClass()]
+    const required = scopesOf(this.reflector, handler, context.getClass())
     if (required === null) return true
     const request = context.switchToHttp().getRequest<FastifyRequest>()
     requireInboxOfToken(request)
     const { member, sessionId, plan, scopes } = callerOf(request)
-    const isForMembers = this.reflector.get(AllowMembers, controller) !== undefined
+    const isForMembers = this.reflector.getAllAndOverride(AllowMembers, declaredAt) !== undefined
     if (isForMembers && member !== null && sessionId !== null) requireApiAccess(plan)
     else requireAllowed(request, required)
-    const needsContent = this.reflector.get(RequireContent, controller) !== undefined
+    const needsContent = this.reflector.getAllAndOverride(RequireContent, declaredAt) !== undefined
     if (needsContent && member !== null && !allows(scopes, READERS)) {
       throw missingScope('A member needs the permission content:read for this request.', READERS)
     }
