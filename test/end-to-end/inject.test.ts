@@ -22,20 +22,7 @@ import { until } from '#test/harness/until.js'
 import { untilCounted, usageOf } from '#test/harness/usage.js'
 import { registerWebhook } from '#test/harness/webhooks.js'
 
-interface InjectedJson extends MessageJson {
-  inbox_id: string
-  injected?: true
-  sender: string
-  recipient: string
-  from: { name: string | null; address: string }[]
-  to: { name: string | null; address: string }[]
-  codes: { value: string }[]
-  links: { href: string }[]
-  headers: { name: string; value: string }[]
-  envelope: { mail_from: string; rcpt_to: string; helo: string; remote_address: string; tls: object | null }
-}
-
-type InjectAnswer = Answer<InjectedJson & ProblemJson>
+type InjectAnswer = Answer<MessageJson & ProblemJson>
 
 const RFC822 = { 'content-type': 'message/rfc822' }
 const SMALL = { from: 'app@example.com', subject: 'hello' }
@@ -158,8 +145,8 @@ describe('a mail that is put in without SMTP', () => {
     const events = await listen(mayfly, `/v1/inboxes/${inbox.id}/events`)
     const all = await listen(mayfly, `/v1/events?label=run:${run}`)
     const waits = [
-      call<InjectedJson>(mayfly, 'GET', `${pathOf(inbox)}/wait?has_code=true&timeout=50`),
-      call<InjectedJson>(mayfly, 'GET', `/v1/messages/wait?label=run:${run}&timeout=50`),
+      call<MessageJson>(mayfly, 'GET', `${pathOf(inbox)}/wait?has_code=true&timeout=50`),
+      call<MessageJson>(mayfly, 'GET', `/v1/messages/wait?label=run:${run}&timeout=50`),
       call<{ count: number }>(mayfly, 'GET', `/v1/messages/wait?label=run:${run}&count=2&timeout=50`),
     ] as const
     try {
@@ -189,7 +176,7 @@ describe('a mail that is put in without SMTP', () => {
 
   it('has links of the family of the request', async () => {
     const inbox = await createInbox(mayfly)
-    const answer = await call<InjectedJson>(mayfly, 'POST', pathOf(inbox, 'emails'), { body: SMALL })
+    const answer = await call<MessageJson>(mayfly, 'POST', pathOf(inbox, 'emails'), { body: SMALL })
     const path = `${pathOf(inbox, 'emails')}/${answer.body.id}`
     expect(answer).toMatchObject({ status: 201, body: { raw_url: `${path}/raw` } })
     expect(answer.headers.get('location')).toBe(path)

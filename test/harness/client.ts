@@ -1,4 +1,5 @@
 import { createTransport } from 'nodemailer'
+import type { Schemas } from '#clients/typescript/src/options.js'
 import { checkAnswer } from './contract.js'
 import type { Mayfly } from './mayfly.js'
 import { until } from './until.js'
@@ -9,61 +10,12 @@ export interface Answer<Body> {
   body: Body
 }
 
-export interface InboxJson {
-  id: string
-  address: string
-  name: string | null
-  state: string
-  duration: string
-  created_at: string
-  expires_at: string
-  message_count: number
-  last_message_at: string | null
-  labels: Record<string, string>
-}
+/* The JSON of the API, by the schemas of its OpenAPI document. */
 
-export interface DomainJson {
-  id: string
-  name: string
-  environment: string
-  state: string
-  hosted: boolean
-  subdomains: boolean
-  name_taken: boolean
-  records: { type: string; name: string; zone_name: string; value: string; status: string; found: string[] }[]
-  catch_all: object
-  verified_at: string | null
-  checked_at: string | null
-}
-
-export interface MessageJson {
-  id: string
-  received_at: string
-  subject: string | null
-  text: string | null
-  html: string | null
-  visible_text: string | null
-  size: number
-  sha256: string
-  raw_url: string
-  attachments: { index: number; filename: string | null; content_type: string }[]
-  authentication: { spf: object | null; dkim: object[]; dmarc: object | null }
-  raw?: string
-  raw_encoding?: string
-}
-
-export interface ProblemJson {
-  type: string
-  title: string
-  status: number
-  detail: string
-  code: string
-  fix: string
-  request_id: string
-  ended_at?: string
-  ended_by?: string | null
-  errors?: { detail: string; pointer?: string; parameter?: string; header?: string }[]
-}
+export type InboxJson = Schemas['Inbox']
+export type DomainJson = Schemas['Domain']
+export type MessageJson = Schemas['Message'] & { raw?: string; raw_encoding?: string }
+export type ProblemJson = Schemas['Problem']
 
 export type Target = Pick<Mayfly, 'url' | 'smtpPort' | 'apiKey'>
 

@@ -1,26 +1,17 @@
+import type { Schemas } from '#clients/typescript/src/options.js'
 import { call, create, type Target } from './client.js'
 import { secretIn, signIn, type ConsoleSession } from './console.js'
 
-export interface MemberJson {
-  id: string
-  email: string
-  role: string
-  environments: string[] | null
-  permissions: string[]
-  invited_by: string
-  created_at: string
-}
+/** Those of an account that is not erased. */
+export type MemberJson = Schemas['Member'] & { email: string }
+export type InvitationJson = Schemas['InvitationWithUrl'] & { email: string }
 
-export interface InvitationJson extends Omit<MemberJson, 'id'> {
-  id: string
-  state: string
-  member_id: string | null
-  expires_at: string
-  url: string
-  mailed: boolean
+/** What an invitation or a change gives. */
+export interface Access {
+  role?: string
+  environments?: string[] | null
+  permissions?: string[]
 }
-
-export type Access = Partial<Pick<MemberJson, 'role' | 'environments' | 'permissions'>>
 
 let invited = 0
 

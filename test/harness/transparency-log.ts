@@ -1,16 +1,12 @@
 import { createHash, createPublicKey, hash, verify } from 'node:crypto'
+import type { Schemas } from '#clients/typescript/src/options.js'
 import { call, type Target } from './client.js'
 
 /*
  * An auditor of a C2SP transparency log, written from the specifications alone: it shares no code with the log.
  */
 
-export interface AuditLogJson {
-  id: string
-  origin: string
-  public_key: string
-  size: number
-}
+export type AuditLogJson = Schemas['AuditLog']
 
 export interface LeafJson {
   actor: string | null
@@ -26,18 +22,7 @@ export interface LeafJson {
 }
 
 /** The certificate of the erasure of an inbox. */
-export interface ErasureJson {
-  inbox_id: string
-  ended_at: string
-  actor: string
-  erased_at: string
-  copies_gone_by: string
-  event_id: string
-  index: number
-  leaf: string
-  record: string
-  proof: string
-}
+export type ErasureJson = Schemas['Erasure']
 
 export interface Checkpoint {
   origin: string

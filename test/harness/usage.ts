@@ -1,42 +1,12 @@
+import type { Schemas } from '#clients/typescript/src/options.js'
 import { call, UnexpectedAnswerError, type Target } from './client.js'
 import { until } from './until.js'
 
-export interface UsageTotalsJson {
-  requests: number
-  refusals: number
-  inboxes: number
-  mails: number
-  bytes: number
-}
+export type UsageTotalsJson = Pick<Schemas['UsageRow'], keyof typeof NOTHING>
+export type UsageRowJson = Schemas['UsageRow']
+export type UsageReportJson = Schemas['UsageReport']
 
-export interface QuantilesJson {
-  p50: number
-  p95: number
-  p99: number
-}
-
-export interface UsageRowJson extends UsageTotalsJson {
-  from: string
-  to: string
-  group: string | null
-  group_name: string | null
-  request_ms: QuantilesJson | null
-  visible_ms: QuantilesJson | null
-}
-
-export interface UsageReportJson extends UsageTotalsJson {
-  counted_up_to: string | null
-  duplicates: number
-  read: number
-  inboxes_without_mail: number
-  accept_ms: (QuantilesJson & { max: number }) | null
-  visible_ms: QuantilesJson | null
-  first_read_ms: QuantilesJson | null
-  first_mail_at: string | null
-  last_mail_at: string | null
-  mails_per_second: number | null
-  timeline: { from: string; to: string; mails: number; bytes: number }[]
-}
+const NOTHING = { requests: 0, refusals: 0, inboxes: 0, mails: 0, bytes: 0 }
 
 type Query = Readonly<Record<string, string>>
 
@@ -79,7 +49,7 @@ export function byGroup(rows: readonly UsageRowJson[]): Map<string | null, Usage
 
 /** The totals of all rows. */
 export function sumOf(rows: readonly UsageTotalsJson[]): UsageTotalsJson {
-  const sum = { requests: 0, refusals: 0, inboxes: 0, mails: 0, bytes: 0 }
+  const sum = { ...NOTHING }
   for (const row of rows) {
     sum.requests += row.requests
     sum.refusals += row.refusals

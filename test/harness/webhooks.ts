@@ -1,29 +1,9 @@
+import type { Schemas } from '#clients/typescript/src/options.js'
 import { call, create, UnexpectedAnswerError, type RequestOptions, type Target } from './client.js'
 
-export interface WebhookJson {
-  id: string
-  url: string
-  inbox_id: string | null
-  events: string[]
-  state: 'active' | 'disabled'
-  created_at: string
-  disabled_reason: 'by-request' | 'gone' | 'failing' | null
-}
-
-export interface NewWebhookJson extends WebhookJson {
-  secret: string
-}
-
-export interface DeliveryJson {
-  id: string
-  event: string
-  message_id: string | null
-  domain_id: string | null
-  state: 'pending' | 'succeeded' | 'failed' | 'abandoned'
-  abandoned_reason: string | null
-  next_attempt_at: string | null
-  attempts: { time: string; status: number | null; answer: string | null; error: string | null }[]
-}
+export type WebhookJson = Schemas['Webhook']
+export type NewWebhookJson = Schemas['WebhookWithSecret']
+export type DeliveryJson = Schemas['Delivery']
 
 /** Registers a webhook at `/v1/webhooks` or at an inbox's path. */
 export function registerWebhook(
