@@ -1,4 +1,4 @@
-import { createHash, createPublicKey, hash, verify } from 'node:crypto'
+import { createPublicKey, hash, verify } from 'node:crypto'
 import type { Schemas } from '#clients/typescript/src/options.js'
 import { call, type Target } from './client.js'
 
@@ -21,7 +21,6 @@ export interface LeafJson {
   type: string
 }
 
-/** The certificate of the erasure of an inbox. */
 export type ErasureJson = Schemas['Erasure']
 
 export interface Checkpoint {
@@ -55,23 +54,25 @@ export async function auditLogOf(target: Target): Promise<AuditLogJson> {
   return log
 }
 
+function readKey(verifierKey: string) {
+  const [, name = '', text = ''] = /^(.+)\+[0-9a-f]{8}\+(.+)$/.exec(verifierKey) ?? []
+  const key = Buffer.from(text, 'base64').subarray(1)
+  const jwk = { kty: 'OKP', crv: 'Ed25519', x: key.toString('base64url') }
+  return { name, key, publicKey: createPublicKey({ key: jwk, format: 'jwk' }) }
+}
+
+function sha256(...parts: readonly (string | Uint8Array)[]): Buffer {
+  return hash('sha256', Buffer.concat(parts.map((part) => Buffer.from(part))), 'buffer')
+}
+
 /** Reads a checkpoint and verifies both signatures of the key. Throws if one is missing or wrong. */
 export function verifyCheckpoint(note: string, verifierKey: string): Checkpoint {
-  const [, name = '', keyText = ''] = /^(.+)\+[0-9a-f]{8}\+(.+)$/.exec(verifierKey) ?? []
-  const key = Buffer.from(keyText, 'base64').subarray(1)
-  const publicKey = createPublicKey({
-    key: { kty: 'OKP', crv: 'Ed25519', x: key.toString('base64url') },
-    format: 'jwk',
-  })
+  const { name, key, publicKey } = readKey(verifierKey)
   const [, body = '', signatures = ''] = /^(.*\n)\n((?:\u2014 .*\n)+)$/su.exec(note) ?? []
   const [origin = '', size = '', root = ''] = body.split('\n')
   if (origin !== name) throw new Error(`the origin is "${origin}"`)
   const signatureOf = (type: number) => {
-    const id = createHash('sha256')
-      .update(`${name}\n`)
-      .update(Buffer.from([type]))
-      .update(key)
-      .digest()
+    const id = sha256(`${name}\n`, Buffer.from([type]), key)
     const lines = signatures.split('\n').filter((line) => line.startsWith(`\u2014 ${name} `))
     const found = lines.map((line) => Buffer.from(line.split(' ')[2] ?? '', 'base64'))
     const bytes = found.find((each) => each.subarray(0, 4).equals(id.subarray(0, 4)))
@@ -90,41 +91,29 @@ export function verifyCheckpoint(note: string, verifierKey: string): Checkpoint 
 
 /** Verifies the cosignature of a witness. Returns its time, in seconds since 1970. Throws if it is missing or wrong. */
 export function verifyCosignature(note: string, verifierKey: string): number {
-  const [, name = '', keyText = ''] = /^(.+)\+[0-9a-f]{8}\+(.+)$/.exec(verifierKey) ?? []
-  const key = Buffer.from(keyText, 'base64').subarray(1)
+  const { name, publicKey } = readKey(verifierKey)
   const [, body = ''] = /^(.*?\n)\n/s.exec(note) ?? []
   const [line] = note.split('\n').filter((each) => each.startsWith(`\u2014 ${name} `))
   const bytes = Buffer.from(line?.split(' ')[2] ?? '', 'base64').subarray(4)
   if (bytes.length !== 72) throw new Error(`there is no cosignature of ${name}`)
   const cosignedAt = Number(bytes.readBigUInt64BE())
-  const publicKey = createPublicKey({
-    key: { kty: 'OKP', crv: 'Ed25519', x: key.toString('base64url') },
-    format: 'jwk',
-  })
   const cosigned = Buffer.from(`cosignature/v1\ntime ${cosignedAt}\n${body}`)
   if (!verify(null, cosigned, publicKey, bytes.subarray(8))) throw new Error('the cosignature is wrong')
   return cosignedAt
 }
 
 export function leafHash(entry: string): Buffer {
-  return createHash('sha256')
-    .update(Buffer.from([0]))
-    .update(entry)
-    .digest()
+  return sha256(Buffer.from([0]), entry)
 }
 
 function nodeHash(left: Buffer, right: Buffer): Buffer {
-  return createHash('sha256')
-    .update(Buffer.from([1]))
-    .update(left)
-    .update(right)
-    .digest()
+  return sha256(Buffer.from([1]), left, right)
 }
 
 /** The Merkle Tree Hash of RFC 6962, section 2.1, from hashes of leaves. */
 export function merkleTreeHash(hashes: readonly Buffer[]): Buffer {
   const [only] = hashes
-  if (only === undefined) return createHash('sha256').digest()
+  if (only === undefined) return sha256()
   if (hashes.length === 1) return only
   let middle = 1
   while (middle * 2 < hashes.length) middle *= 2
