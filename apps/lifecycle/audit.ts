@@ -24,7 +24,7 @@ import { readWitnessPolicy } from '#libs/role/witness-policy.js'
 import { createRoleService, PORTS, RethrowErrors, RoleConsumers } from '#libs/role/role-consumers.js'
 import type { EngineContext } from '#libs/role/run-role.js'
 import { chunksOf } from '#libs/runtime/chunks.js'
-import { PeriodicTask } from '#libs/runtime/timing.js'
+import { repeat } from './repeat.js'
 import { Witnesses } from './witnesses.js'
 
 /*
@@ -63,16 +63,11 @@ export async function startAudit(context: EngineContext): Promise<void> {
   const { publicUrl } = settings
   const witnesses = policy && new Witnesses({ policy, publicUrl, secrets, audit, record, logger })
   if (witnesses !== null) running.defer(() => witnesses.stop())
-  const tasks = [
-    new PeriodicTask({ everyMs: CHECK_DUE_EVERY_MS, work: checkpointing(context, record, witnesses) }),
-    ...(policy === null
-      ? []
-      : [new PeriodicTask({ everyMs: CHECK_POLICY_EVERY_MS, work: applying(context, record, policy) })]),
-  ]
-  for (const task of tasks) {
-    task.start()
-    running.defer(() => task.stop())
-  }
+  const untaken = 'taking checkpoints of audit logs failed: retrying'
+  repeat(context, CHECK_DUE_EVERY_MS, untaken, checkpointing(context, record, witnesses))
+  if (policy === null) return
+  const uncompared = 'comparing audit logs with the policy of witnesses failed: retrying'
+  repeat(context, CHECK_POLICY_EVERY_MS, uncompared, applying(context, record, policy))
 }
 
 interface SequencingPorts {
@@ -152,68 +147,52 @@ function subjectOf(event: AccountEvent | InboxEvent | WebhookEvent): string {
 }
 
 /**
- * Returns a function that takes the checkpoints that are due, and logs errors. It never rejects. Several processes may take
- * them: what the views show of a log is the beginning of its leaves on the event log, so all its checkpoints are
+ * Returns a function that takes the checkpoints that are due. Several processes may take them: what the views show of a log is the beginning of its leaves on the event log, so all its checkpoints are
  * consistent.
  */
 function checkpointing(
-  { engine, now, logger }: EngineContext,
+  { engine, now }: EngineContext,
   record: SequencingPorts['record'],
   witnesses: Witnesses | null,
 ): (signal: AbortSignal) => Promise<void> {
   return async (signal) => {
-    try {
-      for (let hasMore = true; hasMore && !signal.aborted;) {
-        const takenAt = now()
-        const due = await engine.audit.leaseDue({ now: takenAt, leaseMs: LEASE_MS, limit: LOGS_AT_ONCE })
-        await Promise.all(
-          due.map(async (log) => {
-            const { id: logId, tree, checkpoint: last } = log
-            const hasGrown = tree.size !== last?.size
-            const checkpoint = hasGrown
-              ? { size: tree.size, root: rootOf(tree).toString('base64'), takenAt }
-              : last
-            const awaitsWitnesses = witnesses !== null
-            // Without witnesses, a log that awaits them since they were set is recorded not to.
-            if (hasGrown || !awaitsWitnesses)
-              await record({ type: 'CheckpointTaken', logId, ...checkpoint, awaitsWitnesses })
-            witnesses?.add({ ...log, checkpoint })
-          }),
-        )
-        hasMore = due.length >= LOGS_AT_ONCE
-      }
-    } catch (error) {
-      logger.error({ err: error }, 'taking checkpoints of audit logs failed: retrying')
+    for (let hasMore = true; hasMore && !signal.aborted;) {
+      const takenAt = now()
+      const due = await engine.audit.leaseDue({ now: takenAt, leaseMs: LEASE_MS, limit: LOGS_AT_ONCE })
+      await Promise.all(
+        due.map(async (log) => {
+          const { id: logId, tree, checkpoint: last } = log
+          const hasGrown = tree.size !== last?.size
+          const checkpoint = hasGrown
+            ? { size: tree.size, root: rootOf(tree).toString('base64'), takenAt }
+            : last
+          const awaitsWitnesses = witnesses !== null
+          // Without witnesses, a log that awaits them since they were set is recorded not to.
+          if (hasGrown || !awaitsWitnesses)
+            await record({ type: 'CheckpointTaken', logId, ...checkpoint, awaitsWitnesses })
+          witnesses?.add({ ...log, checkpoint })
+        }),
+      )
+      hasMore = due.length >= LOGS_AT_ONCE
     }
   }
 }
 
-/**
- * Returns a function that has checkpoints cosigned that do not meet the policy, such as those of before it was set. It never
- * rejects.
- */
+/** Returns a function that has checkpoints cosigned that do not meet the policy, such as those of before it was set. */
 function applying(
-  { engine, settings, logger }: EngineContext,
+  { engine, settings }: EngineContext,
   record: SequencingPorts['record'],
   policy: WitnessPolicy,
 ): (signal: AbortSignal) => Promise<void> {
   return async (signal) => {
-    try {
-      for await (const { id } of allOf<Account>((query) => engine.accounts.listAccounts(query))) {
-        if (signal.aborted) return
-        const log = await engine.audit.log(logIdOf(id))
-        if (log === null || log.checkpoint === null || log.awaitsWitnesses) continue
-        const body = checkpointBody(originOf(settings.publicUrl, log.id), log.checkpoint)
-        const { cosignatures, isMet } = cosignaturesIn(
-          policy,
-          body,
-          log.cosigned?.cosignatures.join('') ?? '',
-        )
-        if (isMet && cosignatures.length > 0) continue
-        await record({ type: 'CheckpointTaken', logId: log.id, ...log.checkpoint, awaitsWitnesses: true })
-      }
-    } catch (error) {
-      logger.error({ err: error }, 'comparing audit logs with the policy of witnesses failed: retrying')
+    for await (const { id } of allOf<Account>((query) => engine.accounts.listAccounts(query))) {
+      if (signal.aborted) return
+      const log = await engine.audit.log(logIdOf(id))
+      if (log === null || log.checkpoint === null || log.awaitsWitnesses) continue
+      const body = checkpointBody(originOf(settings.publicUrl, log.id), log.checkpoint)
+      const { cosignatures, isMet } = cosignaturesIn(policy, body, log.cosigned?.cosignatures.join('') ?? '')
+      if (isMet && cosignatures.length > 0) continue
+      await record({ type: 'CheckpointTaken', logId: log.id, ...log.checkpoint, awaitsWitnesses: true })
     }
   }
 }

@@ -27,7 +27,7 @@ const TURN_MS = LEASE_MS / 2
 const SETTLED_MS = 10_000
 const ACTIVE = { ...ALL, limit: INBOXES_AT_ONCE, state: 'active', labels: [] } as const
 
-/** Returns a function that gives the closed account that is due a turn, and logs errors. It never rejects. */
+/** Returns a function that gives the closed account that is due a turn. */
 export function closing({ engine, now, logger }: EngineContext): (signal: AbortSignal) => Promise<void> {
   const { log, accounts, webhooks, inboxes, signals } = engine
   const views = new ConsistentViews(log, inboxes, signals)
@@ -87,24 +87,20 @@ export function closing({ engine, now, logger }: EngineContext): (signal: AbortS
   }
 
   return async (signal) => {
-    try {
-      const untilMs = performance.now() + TURN_MS
-      const [account] = await accounts.leaseDueAccounts({ now: now(), leaseMs: LEASE_MS, limit: 1 })
-      const closed = account?.closed ?? null
-      if (account === undefined || closed === null) return
-      const { id: accountId } = account
-      while ((await end(account, closed)) > 0) {
-        if (signal.aborted || performance.now() > untilMs) return
-        await pause(PAUSE_MS)
-      }
-      if (now().getTime() - closed.at.getTime() < SETTLED_MS) return
-      const command = { type: 'RecordErasure', accountId, now: now() } as const
-      const { events } = decideAccount({ account, key: null }, command)
-      const by = { accountId, environment: closed.environment, keyId: closed.by }
-      for (const event of events) await recorder.record(event, by)
-      logger.info({ account: accountId }, 'all of a closed account is erased')
-    } catch (error) {
-      logger.error({ err: error }, 'erasing closed accounts failed: retrying')
+    const untilMs = performance.now() + TURN_MS
+    const [account] = await accounts.leaseDueAccounts({ now: now(), leaseMs: LEASE_MS, limit: 1 })
+    const closed = account?.closed ?? null
+    if (account === undefined || closed === null) return
+    const { id: accountId } = account
+    while ((await end(account, closed)) > 0) {
+      if (signal.aborted || performance.now() > untilMs) return
+      await pause(PAUSE_MS)
     }
+    if (now().getTime() - closed.at.getTime() < SETTLED_MS) return
+    const command = { type: 'RecordErasure', accountId, now: now() } as const
+    const { events } = decideAccount({ account, key: null }, command)
+    const by = { accountId, environment: closed.environment, keyId: closed.by }
+    for (const event of events) await recorder.record(event, by)
+    logger.info({ account: accountId }, 'all of a closed account is erased')
   }
 }

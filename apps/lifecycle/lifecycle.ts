@@ -24,9 +24,10 @@ import { DomainChecks } from '#libs/role/domain-checks.js'
 import { createRoleService, PORTS, RethrowErrors, RoleConsumers } from '#libs/role/role-consumers.js'
 import type { EngineContext, RunningRole } from '#libs/role/run-role.js'
 import { Metrics } from '#libs/runtime/process/metrics.js'
-import { beforeDeadline, PeriodicTask } from '#libs/runtime/timing.js'
+import { beforeDeadline } from '#libs/runtime/timing.js'
 import { startAudit } from './audit.js'
 import { closing } from './closed-accounts.js'
+import { repeat } from './repeat.js'
 
 /*
  * The lifecycle role finds inboxes past their expiry and emits InboxExpired. It checks the DNS records of domains that are
@@ -36,8 +37,8 @@ import { closing } from './closed-accounts.js'
 
 const EXPIRE_EVERY_MS = 500
 const EXPIRE_AT_ONCE = 500
-const CHECK_DOMAINS_EVERY_MS = 1_000
-const CHECK_ACCOUNTS_EVERY_MS = 1_000
+/** Of domains, keys and closed accounts. */
+const CHECK_EVERY_MS = 1_000
 const KEYS_AT_ONCE = 500
 /** A key whose event was not recorded is due again after this time. */
 const KEY_LEASE_MS = 10_000
@@ -86,28 +87,19 @@ export async function startLifecycle(context: EngineContext): Promise<RunningRol
   running.defer(() => service.close())
   await service.listen()
   await startAudit(context)
-  const expiring = new PeriodicTask({ everyMs: EXPIRE_EVERY_MS, work: expiry(context) })
-  expiring.start()
-  running.defer(() => expiring.stop())
+  repeat(context, EXPIRE_EVERY_MS, 'ending due inboxes failed: retrying', expiry(context))
   const dns = new DomainDns(context.settings)
-  const checking = new PeriodicTask({ everyMs: CHECK_DOMAINS_EVERY_MS, work: domainChecking(context, dns) })
-  checking.start()
-  running.defer(() => {
-    dns.close()
-    return checking.stop()
-  })
-  for (const work of [keyExpiry(context), closing(context)]) {
-    const task = new PeriodicTask({ everyMs: CHECK_ACCOUNTS_EVERY_MS, work })
-    task.start()
-    running.defer(() => task.stop())
-  }
+  repeat(context, CHECK_EVERY_MS, 'checking domains failed: retrying', domainChecking(context, dns))
+  running.defer(() => dns.close())
+  repeat(context, CHECK_EVERY_MS, 'recording keys that expire failed: retrying', keyExpiry(context))
+  repeat(context, CHECK_EVERY_MS, 'erasing closed accounts failed: retrying', closing(context))
   return {}
 }
 
 /**
  * Returns a function that ends inboxes that have expired, including those that expired while no lifecycle process ran.
- * It logs errors, and never rejects. Several processes may run it at once: a second InboxExpired for the same inbox has
- * no effect.
+ * Several processes may run it at once: a second InboxExpired for the same inbox has no effect. If it fails, the inboxes are
+ * due again once their leases have expired.
  */
 function expiry({ engine, now, logger, registry }: EngineContext): (signal: AbortSignal) => Promise<void> {
   const { log, inboxes, signals } = engine
@@ -128,25 +120,20 @@ function expiry({ engine, now, logger, registry }: EngineContext): (signal: Abor
   }
 
   return async (signal) => {
-    try {
-      for (let hasMore = true; hasMore && !signal.aborted;) {
-        const due = await inboxes.leaseDue({ now: now(), limit: EXPIRE_AT_ONCE })
-        const ended = await Promise.all(due.map(expire))
-        const count = ended.filter(Boolean).length
-        if (count > 0) logger.info({ inboxes: count }, 'inboxes have expired')
-        expired.inc(count)
-        hasMore = due.length === EXPIRE_AT_ONCE
-      }
-    } catch (error) {
-      // Once the leases have expired, the inboxes are due again.
-      logger.error({ err: error }, 'ending due inboxes failed: retrying')
+    for (let hasMore = true; hasMore && !signal.aborted;) {
+      const due = await inboxes.leaseDue({ now: now(), limit: EXPIRE_AT_ONCE })
+      const ended = await Promise.all(due.map(expire))
+      const count = ended.filter(Boolean).length
+      if (count > 0) logger.info({ inboxes: count }, 'inboxes have expired')
+      expired.inc(count)
+      hasMore = due.length === EXPIRE_AT_ONCE
     }
   }
 }
 
 /**
- * Returns a function that records the keys that have expired and the notices that are due, and logs errors. It never
- * rejects. Several processes may run it at once: a second event has no effect, and its delivery has the same id.
+ * Returns a function that records the keys that have expired and the notices that are due. Several processes may run it at
+ * once: a second event has no effect, and its delivery has the same id.
  */
 function keyExpiry({ engine, now, logger }: EngineContext): () => Promise<void> {
   const { log, accounts } = engine
@@ -160,33 +147,25 @@ function keyExpiry({ engine, now, logger }: EngineContext): () => Promise<void> 
     return events.length
   }
   return async () => {
-    try {
-      const due = await accounts.leaseDueKeys({ now: now(), leaseMs: KEY_LEASE_MS, limit: KEYS_AT_ONCE })
-      const counts = await Promise.all(due.map(recordDue))
-      const count = counts.reduce((sum, each) => sum + each, 0)
-      if (count > 0) logger.info({ keys: count }, 'keys have expired or are about to')
-    } catch (error) {
-      logger.error({ err: error }, 'recording keys that expire failed: retrying')
-    }
+    const due = await accounts.leaseDueKeys({ now: now(), leaseMs: KEY_LEASE_MS, limit: KEYS_AT_ONCE })
+    const counts = await Promise.all(due.map(recordDue))
+    const count = counts.reduce((sum, each) => sum + each, 0)
+    if (count > 0) logger.info({ keys: count }, 'keys have expired or are about to')
   }
 }
 
-/** Returns a function that checks the domains that are due, and logs errors. It never rejects. */
+/** Returns a function that checks the domains that are due. */
 function domainChecking({ engine, now, logger }: EngineContext, dns: DomainDns): () => Promise<void> {
   const { log, accounts } = engine
   const recorder = new Recorder(log, '/mayfly/lifecycle', now)
   const checks = new DomainChecks({ dns, accounts, now, record: (event, by) => recorder.record(event, by) })
   return async () => {
-    try {
-      const lease = { now: now(), leaseMs: CHECK_LEASE_MS, limit: DOMAINS_AT_ONCE }
-      const due = await accounts.leaseDueDomains(lease)
-      const times = await Promise.all(due.map((domain) => checks.check(domain)))
-      const unanswered = times.filter((time) => time === null).length
-      if (unanswered > 0) logger.warn({ domains: unanswered }, 'no DNS server gave a clear answer')
-      if (due.length > unanswered) logger.info({ domains: due.length - unanswered }, 'domains checked')
-    } catch (error) {
-      logger.error({ err: error }, 'checking domains failed: retrying')
-    }
+    const lease = { now: now(), leaseMs: CHECK_LEASE_MS, limit: DOMAINS_AT_ONCE }
+    const due = await accounts.leaseDueDomains(lease)
+    const times = await Promise.all(due.map((domain) => checks.check(domain)))
+    const unanswered = times.filter((time) => time === null).length
+    if (unanswered > 0) logger.warn({ domains: unanswered }, 'no DNS server gave a clear answer')
+    if (due.length > unanswered) logger.info({ domains: due.length - unanswered }, 'domains checked')
   }
 }
 
