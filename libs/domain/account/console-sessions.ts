@@ -82,26 +82,14 @@ export const SESSION_MS = 12 * 3_600_000
  */
 export const MAX_SESSIONS = { member: 10, others: 50, account: 500 }
 
+type LinkFacts = Omit<EventOf<typeof CONSOLE_EVENTS, 'ConsoleLinkCreated'>, Decided | 'createdAt'>
+type SessionFacts = Omit<EventOf<typeof CONSOLE_EVENTS, 'ConsoleSessionStarted'>, Decided | 'startedAt'>
+type Decided = 'type' | 'accountId' | 'expiresAt'
+
 export type ConsoleCommand =
-  | {
-      type: 'CreateConsoleLink'
-      sessionId: ConsoleSessionId
-      createdBy: KeyId
-      memberId: MemberId | null
-      offeredBy: MemberId | KeyId | null
-      linkHash: string
-      now: Date
-    }
+  | (LinkFacts & { type: 'CreateConsoleLink'; now: Date })
   | { type: 'UseConsoleLink'; linkHash: string; secretHash: string; now: Date }
-  | {
-      type: 'StartConsoleSession'
-      sessionId: ConsoleSessionId
-      startedBy: KeyId
-      memberId: MemberId | null
-      isIdentified: boolean
-      secretHash: string
-      now: Date
-    }
+  | (SessionFacts & { type: 'StartConsoleSession'; now: Date })
   | { type: 'EndConsoleSession'; sessionId: ConsoleSessionId; now: Date }
 
 export type ConsoleRefusal = { code: 'unknown-link' } | { code: 'unknown-session' }
@@ -119,20 +107,10 @@ export function decideConsole(
   const { now } = command
   switch (command.type) {
     case 'CreateConsoleLink': {
-      const { sessionId, createdBy, memberId, offeredBy, linkHash } = command
-      if (find(sessions, sessionId) !== null) return accept()
+      const { type: _type, now: createdAt, ...facts } = command
+      if (find(sessions, facts.sessionId) !== null) return accept()
       const expiresAt = new Date(now.getTime() + LINK_MS)
-      const facts = {
-        accountId,
-        sessionId,
-        createdBy,
-        memberId,
-        offeredBy,
-        linkHash,
-        createdAt: now,
-        expiresAt,
-      }
-      return accept({ type: 'ConsoleLinkCreated', ...facts })
+      return accept({ ...facts, type: 'ConsoleLinkCreated', accountId, createdAt, expiresAt })
     }
     case 'UseConsoleLink': {
       const link = sessions.find(
@@ -140,10 +118,15 @@ export function decideConsole(
       )
       if (link === undefined || now >= link.expiresAt) return refuse({ code: 'unknown-link' })
       const { id: sessionId, keyId: startedBy, memberId } = link
-      return accept(started(accountId, { sessionId, startedBy, memberId, isIdentified: false, ...command }))
+      const { secretHash } = command
+      return accept(
+        started(accountId, { sessionId, startedBy, memberId, isIdentified: false, secretHash }, now),
+      )
     }
-    case 'StartConsoleSession':
-      return accept(started(accountId, command))
+    case 'StartConsoleSession': {
+      const { type: _type, now: _now, ...facts } = command
+      return accept(started(accountId, facts, now))
+    }
     case 'EndConsoleSession': {
       const session = find(sessions, command.sessionId)
       if (session === null) return refuse({ code: 'unknown-session' })
@@ -153,13 +136,8 @@ export function decideConsole(
   }
 }
 
-function started(
-  accountId: AccountId,
-  session: Omit<Extract<ConsoleCommand, { type: 'StartConsoleSession' }>, 'type'>,
-): ConsoleEvent {
-  const { sessionId, startedBy, memberId, isIdentified, secretHash, now } = session
-  const facts = { accountId, sessionId, startedBy, memberId, isIdentified, secretHash, startedAt: now }
-  return { type: 'ConsoleSessionStarted', ...facts, expiresAt: sessionEnd(now) }
+function started(accountId: AccountId, facts: SessionFacts, startedAt: Date): ConsoleEvent {
+  return { ...facts, type: 'ConsoleSessionStarted', accountId, startedAt, expiresAt: sessionEnd(startedAt) }
 }
 
 export function sessionEnd(startedAt: Date): Date {
