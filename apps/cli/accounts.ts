@@ -1,6 +1,7 @@
 import { Argument, type Command } from 'commander'
 import type { Schemas } from '#clients/typescript/src/options.js'
-import { kindOf, QUOTAS, type PerLimit } from '#libs/domain/account/quota.js'
+import type { AccountLimits } from '#libs/domain/account/access.js'
+import { kindOf, QUOTAS } from '#libs/domain/account/quota.js'
 import { snakeCase } from '#libs/domain/event-sourcing/declare.js'
 import { accountPath, wholeNumber } from './arguments.js'
 import { keyText } from './keys.js'
@@ -12,12 +13,7 @@ type Account = Schemas['Account'] & Partial<Pick<Schemas['AccountWithKey'], 'key
 
 type Activity = Schemas['Activity']
 
-interface Limits extends Partial<PerLimit<number>> {
-  requestsPerMinute?: number
-  accountRequestsPerMinute?: number
-  retention?: string
-  maxMessages?: number
-}
+type Limits = Omit<AccountLimits, 'retention'> & { retention?: string }
 
 /** `mayfly account …` */
 export function accountCommands(program: Command, session: Session): void {

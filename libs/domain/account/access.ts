@@ -24,12 +24,7 @@ export interface Plan extends PerLimit<number> {
 }
 
 /** Limits of one account, instead of its plan's. */
-export interface AccountLimits extends Partial<PerLimit<number>> {
-  requestsPerMinute?: number
-  accountRequestsPerMinute?: number
-  retention?: Lifespan
-  maxMessages?: number
-}
+export type AccountLimits = Partial<Omit<Plan, 'name' | 'hasApiAccess' | 'isPerAccount'>>
 
 export type PlanTable = ReadonlyMap<string, Plan>
 
