@@ -19,11 +19,6 @@ export interface WitnessPolicy {
 
 type Quorum = (names: ReadonlySet<string>) => boolean
 
-/** Why a policy can't be read, with the line. */
-export class PolicyError extends Error {
-  override readonly name = 'PolicyError'
-}
-
 /** The genuine cosignatures of witnesses among the lines of a note, and whether they are enough. `body` is what they sign. */
 export function cosignaturesIn(
   policy: WitnessPolicy,
@@ -38,7 +33,7 @@ export function cosignaturesIn(
   return { cosignatures: found.map(({ line }) => line), isMet }
 }
 
-/** Lines `witness`, `group` and `quorum`; those of `log` are for clients, and are skipped. Throws PolicyError. */
+/** Lines `witness`, `group` and `quorum`; those of `log` are for clients, and are skipped. Throws Error, with the line. */
 export function parsePolicy(text: string): WitnessPolicy {
   const witnesses: Witness[] = []
   const quorums = new Map<string, Quorum>()
@@ -47,7 +42,7 @@ export function parsePolicy(text: string): WitnessPolicy {
   const members = new Set<string>()
   let quorum: string | null = null
   for (const [at, line] of text.split('\n').entries()) {
-    const fail = (why: string) => new PolicyError(`line ${at + 1}: ${why}`)
+    const fail = (why: string) => new Error(`line ${at + 1}: ${why}`)
     const [keyword = '', ...fields] = line.trim().split(/[ \t]+/)
     const [name = '', second = '', ...rest] = fields
     if (keyword === '' || keyword.startsWith('#') || keyword === 'log') continue
@@ -78,16 +73,16 @@ export function parsePolicy(text: string): WitnessPolicy {
       quorum = name
     } else throw fail('it is not a witness, a group or a quorum')
   }
-  if (quorum === null) throw new PolicyError('there is no quorum')
+  if (quorum === null) throw new Error('there is no quorum')
   const isMet = quorums.get(quorum) ?? (() => true)
   const asked = witnesses.filter(({ url }) => url !== null).map(({ name }) => name)
   if (asked.length === 0 || !isMet(new Set(asked))) {
-    throw new PolicyError('too few witnesses have a URL for the quorum')
+    throw new Error('too few witnesses have a URL for the quorum')
   }
   return { witnesses, isOptional: quorum === 'none', isMet }
 }
 
-type Fail = (why: string) => PolicyError
+type Fail = (why: string) => Error
 
 function readCount(text: string, most: number, fail: Fail): number {
   const count = text === 'any' ? 1 : text === 'all' ? most : /^[1-9]\d*$/.test(text) ? Number(text) : 0
