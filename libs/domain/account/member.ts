@@ -45,7 +45,6 @@ export const ROLE_NAMES = Object.keys(ROLES) as [Role, ...Role[]]
 
 /** The permissions that a member has or lacks apart from its role. */
 export const PERMISSIONS = ['content:read'] as const
-export type Permission = (typeof PERMISSIONS)[number]
 
 /** What a member may do, and where. */
 export interface MemberAccess {

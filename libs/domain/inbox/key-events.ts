@@ -28,4 +28,3 @@ export const INBOX_KEY_EVENTS = {
 
 export type InboxKeyEvent = EventOf<typeof INBOX_KEY_EVENTS>
 export type InboxKeyWrapped = EventOf<typeof INBOX_KEY_EVENTS, 'InboxKeyWrapped'>
-export type KeysHeartbeat = EventOf<typeof INBOX_KEY_EVENTS, 'KeysHeartbeat'>

@@ -186,6 +186,4 @@ export function countedBy(event: UsageEvent): number {
 export type UsageTopicEvent = EventOf<typeof USAGE_EVENTS>
 export type ApiRequestServed = EventOf<typeof COUNTED, 'ApiRequestServed'>
 export type MailAccepted = EventOf<typeof COUNTED, 'MailAccepted'>
-export type MailRefused = EventOf<typeof COUNTED, 'MailRefused'>
 export type MessageShown = EventOf<typeof COUNTED, 'MessageShown'>
-export type MessageRead = EventOf<typeof COUNTED, 'MessageRead'>

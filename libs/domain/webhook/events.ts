@@ -302,8 +302,6 @@ export const REPLAY_EVENTS = {
 
 export type ReplayEvent = EventOf<typeof REPLAY_EVENTS>
 export type ReplayRequested = EventOf<typeof REPLAY_EVENTS, 'ReplayRequested'>
-export type ReplayAdvanced = EventOf<typeof REPLAY_EVENTS, 'ReplayAdvanced'>
-export type ReplayCancelled = EventOf<typeof REPLAY_EVENTS, 'ReplayCancelled'>
 
 /** All events of the topic webhook-events. */
 export const WEBHOOK_EVENTS = { ...DELIVERY_EVENTS, ...REPLAY_EVENTS }
