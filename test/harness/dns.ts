@@ -36,14 +36,13 @@ export const NO_DNS = { MAYFLY_DNS_SERVERS: '127.0.0.1:9' } as const
 /** Starts a DNS server over UDP on a free loopback port. */
 export async function startDns(zone: Zone): Promise<DnsServer> {
   const socket = createSocket('udp4')
-  const queries: string[] = []
-  const server = { zone }
+  const server: DnsServer = { address: '', queries: [], zone, dispose: () => socket.close() }
   socket.on('message', (bytes, { port, address }) => {
     const { id, questions = [] } = decode(bytes)
     const [question] = questions
     if (question === undefined) return
     const name = question.name.toLowerCase()
-    queries.push(`${question.type} ${name}`)
+    server.queries.push(`${question.type} ${name}`)
     const records = server.zone[name] ?? server.zone[name.replace(/^[^.]*/, '*')]
     if (records?.isSilent === true) return
     const answers = answersTo(question.name, question.type, records)
@@ -51,17 +50,8 @@ export async function startDns(zone: Zone): Promise<DnsServer> {
   })
   socket.bind(0, '127.0.0.1')
   await once(socket, 'listening')
-  return {
-    address: `127.0.0.1:${socket.address().port}`,
-    queries,
-    get zone() {
-      return server.zone
-    },
-    set zone(changed) {
-      server.zone = changed
-    },
-    dispose: () => socket.close(),
-  }
+  server.address = `127.0.0.1:${socket.address().port}`
+  return server
 }
 
 function answersTo(name: string, type: RecordType, records: NameRecords | undefined): Answer[] {
