@@ -10,7 +10,7 @@ import {
   type Target,
 } from '#test/harness/client.js'
 import { startMayfly, type Mayfly } from '#test/harness/mayfly.js'
-import { sendBytes } from '#test/harness/wire.js'
+import { sendBytes } from '#test/harness/smtp.js'
 import { BOMBS } from '#test/hostile/bombs.js'
 
 const MIB = 1024 * 1024

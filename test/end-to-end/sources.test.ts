@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { call, createInbox, messagesOf, only, type MessageJson } from '#test/harness/client.js'
 import { sharedMayfly, type SharedMayfly } from '#test/harness/shared-mayfly.js'
-import { sendBytes } from '#test/harness/wire.js'
+import { sendBytes } from '#test/harness/smtp.js'
 
 const HEAD = 'Subject: source\r\n\r\n'
 const END = '.\r\n'

@@ -3,9 +3,13 @@ import { createInterface } from 'node:readline'
 
 /**
  * Sends the lines one by one, each after the reply to the previous one. Resolves with the last line of each reply,
- * starting with the greeting. If the connection closes early, later lines have no reply.
+ * starting with the greeting. If the connection closes early, later lines have no reply. Bytes are sent as they are.
  */
-export async function converse(port: number, lines: readonly string[]): Promise<string[]> {
+export async function converse(
+  port: number,
+  lines: readonly (string | Buffer)[],
+  { stopsAtRefusal = false } = {},
+): Promise<string[]> {
   const socket = connect(port, '127.0.0.1')
   const answers: string[] = []
   const ended = new Promise<void>((resolve, reject) => {
@@ -18,7 +22,8 @@ export async function converse(port: number, lines: readonly string[]): Promise<
   lineReader.on('line', (line) => {
     if (/^\d{3}-/.test(line)) return
     const next = lines[answers.push(line) - 1]
-    if (next !== undefined) socket.write(`${next}\r\n`)
+    const isOver = stopsAtRefusal && !/^[23]/.test(line)
+    if (next !== undefined && !isOver) socket.write(typeof next === 'string' ? `${next}\r\n` : next)
     else if (!socket.writableEnded) socket.end('QUIT\r\n')
   })
   await ended
@@ -30,4 +35,18 @@ export async function answerToRcpt(target: { smtpPort: number }, address: string
   const lines = ['EHLO tests', 'MAIL FROM:<sender@example.com>', `RCPT TO:<${address}>`]
   const answers = await converse(target.smtpPort, lines)
   return answers[3] ?? `no answer, after ${answers.at(-1) ?? 'nothing'}`
+}
+
+/**
+ * Sends mail data unchanged, already dot-stuffed and terminated, as no mail client does. Resolves with the server's
+ * last line. Rejects with its first refusal.
+ */
+export async function sendBytes(target: { smtpPort: number }, to: string, data: Buffer): Promise<string> {
+  const from = 'MAIL FROM:<sender@example.com> BODY=8BITMIME'
+  const lines = ['EHLO client.example', from, `RCPT TO:<${to}>`, 'DATA', data]
+  const answers = await converse(target.smtpPort, lines, { stopsAtRefusal: true })
+  const refusal = answers.find((answer) => !/^[23]/.test(answer))
+  const last = answers[lines.length]
+  if (refusal !== undefined || last === undefined) throw new Error(refusal ?? 'the connection was lost')
+  return last
 }
