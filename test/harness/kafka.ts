@@ -1,10 +1,8 @@
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { installJars } from '#infra/kafka/jars.js'
 import * as kafka from '#infra/kafka/kafka.js'
 import { changeScramUser } from '#infra/kafka/scram-users.js'
 import { freePorts, LOOPBACK } from '#infra/servers/ports.js'
+import { inFolder } from './server-folder.js'
 
 export type { KafkaNode } from '#infra/kafka/kafka.js'
 
@@ -49,8 +47,6 @@ export async function startKafka({
   secured,
 }: StartKafkaOptions = {}): Promise<KafkaCluster> {
   const jars = await installJars({ attempts })
-  const folder = await mkdtemp(join(tmpdir(), 'mayfly-kafka-'))
-  const remove = () => rm(folder, { recursive: true, force: true })
   const ports = await Promise.all(
     Array.from({ length: nodes }, async () => {
       const [clients = 0, controller = 0] = await freePorts(2)
@@ -58,13 +54,9 @@ export async function startKafka({
     }),
   )
   const [sasl = 0, saslTls = 0, mutualTls = 0] = await freePorts(3)
-  try {
+  return inFolder('kafka', async (folder, life) => {
     const cluster = await kafka.startKafka({
-      jars,
-      folder,
-      ports,
-      life: { endsWithOwner: true, removing: folder },
-      isShortLived: true,
+      ...{ jars, folder, ports, life, isShortLived: true },
       settings: { ...SHORT_INTERVALS, ...settings },
       ...(heapMib === undefined ? {} : { heapMib }),
       ...(secured === undefined ? {} : { secured: { ...secured, ports: { sasl, saslTls, mutualTls } } }),
@@ -76,15 +68,8 @@ export async function startKafka({
         saslTls: `${LOOPBACK}:${saslTls}`,
         mutualTls: `${LOOPBACK}:${mutualTls}`,
       },
-      setPassword: (name, password) =>
+      setPassword: (name: string, password: string | null) =>
         changeScramUser({ jars, broker: cluster.brokers[0] ?? '', name, password }),
-      async dispose() {
-        await Promise.all(cluster.nodes.map((node) => node.kill('SIGKILL')))
-        await remove()
-      },
     }
-  } catch (error) {
-    await remove()
-    throw error
-  }
+  })
 }

@@ -1,10 +1,7 @@
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import * as cluster from '#infra/redis/redis-cluster.js'
 import * as redis from '#infra/redis/redis.js'
 import { freePort, freePorts } from '#infra/servers/ports.js'
-import type { Life } from '#infra/servers/server-process.js'
+import { inFolder } from './server-folder.js'
 
 /** A Redis for one suite. It is stopped with the suite's process at the latest. */
 export interface RedisServer extends redis.RedisServer {
@@ -32,10 +29,7 @@ export async function startRedis({
   settings = {},
 }: StartRedisOptions = {}): Promise<RedisServer> {
   const port = await freePort()
-  return inFolder(async (folder, life) => {
-    const server = await redis.startRedis({ folder, port, persistence, settings, life })
-    return { started: server, nodes: [server] }
-  })
+  return inFolder('redis', (folder, life) => redis.startRedis({ folder, port, persistence, settings, life }))
 }
 
 /** Starts three masters and their replicas on free ports and empty folders. Resolves once the cluster is complete. */
@@ -45,31 +39,8 @@ export async function startRedisCluster({
   replicas = 0,
 }: StartRedisOptions & { replicas?: number } = {}): Promise<RedisCluster> {
   const ports = await freePorts(3 + 3 * replicas)
-  return inFolder(async (folder, life) => {
+  return inFolder('redis', async (folder, life) => {
     const nodes = await cluster.startRedisCluster({ folder, ports, replicas, persistence, settings, life })
-    return { started: { urls: nodes.map(({ url }) => url), nodes }, nodes }
+    return { urls: nodes.map(({ url }) => url), nodes }
   })
-}
-
-interface StartResult<Started> {
-  started: Started
-  nodes: readonly redis.RedisServer[]
-}
-
-async function inFolder<Started extends object>(
-  start: (folder: string, life: Life) => Promise<StartResult<Started>>,
-): Promise<Started & { dispose(): Promise<void> }> {
-  const folder = await mkdtemp(join(tmpdir(), 'mayfly-redis-'))
-  const remove = () => rm(folder, { recursive: true, force: true })
-  try {
-    const { started, nodes } = await start(folder, { endsWithOwner: true, removing: folder })
-    const dispose = async () => {
-      await Promise.all(nodes.map((node) => node.kill('SIGKILL')))
-      await remove()
-    }
-    return Object.assign(started, { dispose })
-  } catch (error) {
-    await remove()
-    throw error
-  }
 }
