@@ -21,10 +21,10 @@ import {
 import type { BatchOutcome, LogAppender, LogLayout, RecordBatch } from '#libs/ports/event-log/event-log.js'
 import { allOf } from '#libs/ports/read-model/account-state.js'
 import { readWitnessPolicy } from '#libs/role/witness-policy.js'
+import { repeat } from '#libs/role/repeat.js'
 import { createRoleService, PORTS, RethrowErrors, RoleConsumers } from '#libs/role/role-consumers.js'
 import type { EngineContext } from '#libs/role/run-role.js'
 import { chunksOf } from '#libs/runtime/chunks.js'
-import { repeat } from './repeat.js'
 import { Witnesses } from './witnesses.js'
 
 /*

@@ -21,13 +21,13 @@ import { decodeBatch } from '#libs/ports/event-log/batch-decoding.js'
 import type { KeyOwner } from '#libs/ports/key-vault/key-vault.js'
 import { ConsistentViews } from '#libs/ports/read-model/consistent-views.js'
 import { DomainChecks } from '#libs/role/domain-checks.js'
+import { repeat } from '#libs/role/repeat.js'
 import { createRoleService, PORTS, RethrowErrors, RoleConsumers } from '#libs/role/role-consumers.js'
 import type { EngineContext, RunningRole } from '#libs/role/run-role.js'
 import { Metrics } from '#libs/runtime/process/metrics.js'
 import { beforeDeadline } from '#libs/runtime/timing.js'
 import { startAudit } from './audit.js'
 import { closing } from './closed-accounts.js'
-import { repeat } from './repeat.js'
 
 /*
  * The lifecycle role finds inboxes past their expiry and emits InboxExpired. It checks the DNS records of domains that are

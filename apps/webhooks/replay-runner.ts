@@ -38,18 +38,14 @@ const AFTER_ERROR_MS = 1_000
 export class ReplayRunner {
   constructor(private readonly options: ReplayRunnerOptions) {}
 
-  /** Runs a step of each replay that is due. After an abort, ends with the current step. Never rejects: logs errors. */
+  /** Runs a step of each replay that is due. After an abort, ends with the current step. */
   async runAll(signal: AbortSignal): Promise<void> {
-    const { replays, now, logger, perSecond } = this.options
-    try {
-      while (!signal.aborted) {
-        const replay = await replays.claimReplay({ now: now(), leaseMs: LEASE_MS })
-        if (replay === null) return
-        const requested = await this.step(replay)
-        await pauseUntilAborted((requested * 1_000) / perSecond, signal)
-      }
-    } catch (error) {
-      logger.error({ err: error }, 'claiming replays failed: retrying')
+    const { replays, now, perSecond } = this.options
+    while (!signal.aborted) {
+      const replay = await replays.claimReplay({ now: now(), leaseMs: LEASE_MS })
+      if (replay === null) return
+      const requested = await this.step(replay)
+      await pauseUntilAborted((requested * 1_000) / perSecond, signal)
     }
   }
 

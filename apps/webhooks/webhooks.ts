@@ -3,11 +3,11 @@ import { WEBHOOK_RETENTION_MS } from '#libs/engines/engine.js'
 import { Recorder } from '#libs/ports/event-log/cloud-event.js'
 import { PersonalData } from '#libs/ports/key-vault/personal-data.js'
 import { ConsistentViews } from '#libs/ports/read-model/consistent-views.js'
+import { repeat } from '#libs/role/repeat.js'
 import { createRoleService, RoleConsumers } from '#libs/role/role-consumers.js'
 import type { EngineContext, RunningRole } from '#libs/role/run-role.js'
 import { budgetScale } from '#libs/runtime/config/memory-settings.js'
 import { countExhausted } from '#libs/runtime/fairness/budget.js'
-import { PeriodicTask } from '#libs/runtime/timing.js'
 import { Attempts } from './attempts.js'
 import { Dispatcher } from './dispatcher.js'
 import { MatchingController } from './matching.controller.js'
@@ -91,30 +91,19 @@ export async function startWebhooks(context: EngineContext & { plans: PlanTable 
     pages: new ReplayPages({ deliveries, inboxes, log, now }),
     perSecond: settings.webhookReplayRate,
   })
-  const replaying = new PeriodicTask({
-    everyMs: REPLAY_EVERY_MS,
-    work: (signal) => runner.runAll(signal),
-  })
-  const removing = new PeriodicTask({
-    everyMs: REMOVE_EVERY_MS,
-    work: async () => {
-      const before = new Date(now().getTime() - WEBHOOK_RETENTION_MS)
-      await Promise.all([deliveries.removeOld(before), replays.removeOldReplays(before)]).catch(
-        (error: unknown) => logger.error({ err: error }, 'removing old deliveries failed: retrying'),
-      )
-    },
-  })
+  const removeOld = async () => {
+    const before = new Date(now().getTime() - WEBHOOK_RETENTION_MS)
+    await Promise.all([deliveries.removeOld(before), replays.removeOldReplays(before)])
+  }
 
   // Closed from the last to the first: the consumers first, so that another process takes over their partitions while
   // the attempts in progress end.
   running.defer(() => sender.close())
-  running.defer(() => removing.stop())
+  repeat(context, REMOVE_EVERY_MS, 'removing old deliveries failed: retrying', removeOld)
   running.defer(() => dispatcher.stop())
-  running.defer(() => replaying.stop())
+  repeat(context, REPLAY_EVERY_MS, 'claiming replays failed: retrying', (signal) => runner.runAll(signal))
   running.defer(() => service.close())
   await service.listen()
   await dispatcher.start()
-  replaying.start()
-  removing.start()
   return {}
 }

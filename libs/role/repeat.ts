@@ -1,5 +1,5 @@
-import type { EngineContext } from '#libs/role/run-role.js'
 import { PeriodicTask } from '#libs/runtime/timing.js'
+import type { EngineContext } from './run-role.js'
 
 /** Runs work again and again until the role ends. Logs its errors, with the text of `failure`. */
 export function repeat(
