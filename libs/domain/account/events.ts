@@ -19,6 +19,8 @@ const timeOrNever = field.codec(
   (data) => (data === 'never' ? data : field.parseTime(String(data))),
 )
 
+const keyIds = { accountId: field.id('acc'), keyId: field.id('key') }
+
 /** The name of a plan, which may no longer be configured. */
 const plan = field.text
 
@@ -89,8 +91,7 @@ export const ACCOUNT_EVENTS = {
   ),
 
   ApiKeyIssued: event('account.api-key-issued', {
-    accountId: field.id('acc'),
-    keyId: field.id('key'),
+    ...keyIds,
     name: field.text,
     environment: field.text,
     scopes: field.list(field.oneOf(SCOPES)),
@@ -111,8 +112,7 @@ export const ACCOUNT_EVENTS = {
 
   /** The key has a new secret and is otherwise unchanged. */
   ApiKeyRotated: event('account.api-key-rotated', {
-    accountId: field.id('acc'),
-    keyId: field.id('key'),
+    ...keyIds,
     /** Counts the key's rotations from 1. An event whose number is not higher than the last one changes nothing. */
     rotation: field.count,
     /** Of the new secret. */
@@ -127,8 +127,7 @@ export const ACCOUNT_EVENTS = {
 
   /** The account is notified that a key is about to expire. */
   ApiKeyExpiring: event('account.api-key-expiring', {
-    accountId: field.id('acc'),
-    keyId: field.id('key'),
+    ...keyIds,
     /** Of the key, when the notice was recorded. */
     expiresAt: field.time,
     daysLeft: field.count,
@@ -136,17 +135,12 @@ export const ACCOUNT_EVENTS = {
   }),
 
   /** The key is invalid from its `expiresAt` on, also before this is recorded. */
-  ApiKeyExpired: event(
-    'account.api-key-expired',
-    { accountId: field.id('acc'), keyId: field.id('key'), expiredAt: field.time },
-    { isRemoval: true },
-  ),
+  ApiKeyExpired: event('account.api-key-expired', { ...keyIds, expiredAt: field.time }, { isRemoval: true }),
 
   ApiKeyRevoked: event(
     'account.api-key-revoked',
     {
-      accountId: field.id('acc'),
-      keyId: field.id('key'),
+      ...keyIds,
       /** The key that the request was made with. */
       revokedBy: field.id('key'),
       revokedAt: field.time,
