@@ -147,8 +147,8 @@ function subjectOf(event: AccountEvent | InboxEvent | WebhookEvent): string {
 }
 
 /**
- * Returns a function that takes the checkpoints that are due. Several processes may take them: what the views show of a log is the beginning of its leaves on the event log, so all its checkpoints are
- * consistent.
+ * Returns a function that takes the checkpoints that are due. Several processes may take them: what the views show of a log
+ * is the beginning of its leaves on the event log, so all its checkpoints are consistent.
  */
 function checkpointing(
   { engine, now }: EngineContext,
