@@ -218,7 +218,7 @@ describe('one account', () => {
     } finally {
       for (const wire of wires) wire.close()
     }
-    await until('memory again', async () => (await createInbox(attacker)).state === 'active')
+    expect((await createInbox(attacker)).state).toBe('active')
   })
 
   it('that has all waits loses some of them to another account', async () => {

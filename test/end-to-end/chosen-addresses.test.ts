@@ -271,12 +271,8 @@ describe('a hosted domain', () => {
     const { name } = await host({ catch_all: { action: 'deliver', inbox_id: target.id } })
     const own = await createInbox(account, { address: `own@${name}` })
     await send(mayfly, [`own+a@${name}`, `any@${name}`, `other+b@${name}`], mail('delivered'))
-    const received: (MessageJson & { envelope?: { rcpt_to: string } })[] = await messagesOf(
-      account,
-      target.id,
-      2,
-    )
-    expect(received.map(({ envelope }) => envelope?.rcpt_to).sort()).toEqual([
+    const received = await messagesOf(account, target.id, 2)
+    expect(received.map(({ envelope }) => envelope.rcpt_to).sort()).toEqual([
       `any@${name}`,
       `other+b@${name}`,
     ])
