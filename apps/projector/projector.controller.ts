@@ -171,6 +171,17 @@ export class ProjectorController {
     })
   }
 
+  @EventPattern('webhook-events')
+  async projectDeliveries(@Payload() batch: RecordBatch): Promise<BatchOutcome> {
+    return this.projectRuns(batch, webhookEventCodec, {
+      runsOf: (events) => [events],
+      async changesOf(store, run) {
+        const events = run.map(({ offset, recorded: { event } }) => ({ offset, event }))
+        return projectWebhookEvents(await webhookRowsBefore(store, events), events)
+      },
+    })
+  }
+
   /** Projects runs of events, each in one step. */
   private async projectRuns<Event extends { type: string }, Recording extends { event: Event }>(
     batch: RecordBatch,
@@ -193,19 +204,6 @@ export class ProjectorController {
       from = to
     }
     return this.conclude(batch, applied, outcome, { started, records: batch.records.length })
-  }
-
-  @EventPattern('webhook-events')
-  async projectDeliveries(@Payload() batch: RecordBatch): Promise<BatchOutcome> {
-    const started = performance.now()
-    const { topic, partition, from } = batch
-    const { log, projections } = this.ports
-    const step = decodeBatch(webhookEventCodec, batch, log.partitionCount(topic))
-    await this.appendDeadLetters(batch, step.undecodable)
-    const events = step.events.map(({ offset, recorded: { event } }) => ({ offset, event }))
-    const changes = projectWebhookEvents(await webhookRowsBefore(projections, events), events)
-    const applied = await projections.apply({ topic, partition, from, to: step.next, changes, contents: [] })
-    return this.conclude(batch, applied, step.outcome, { started, records: batch.records.length })
   }
 
   private async conclude(
