@@ -13,6 +13,7 @@ import { messageKey, messages } from '#libs/ports/read-model/tables.js'
 import type { Contents, StepOutcome, ViewStore } from '#libs/ports/read-model/view-store.js'
 import { loggedEvent } from '#libs/ports/read-model/views.js'
 import type { ConsumedBatch } from '#libs/role/role-consumers.js'
+import { chunksByWeight } from '#libs/runtime/chunks.js'
 import type { ParseTask } from './parse-task.js'
 import type { ParserPool } from './parser-pool.js'
 
@@ -25,31 +26,22 @@ const MAX_WRITES = 600
 export type InboxStep = Pick<DecodedBatch<InboxEvent>, 'events' | 'undecodable' | 'next'>
 
 /** Divides a batch into steps within the limits. An event that exceeds them has its own step. */
-export function* stepsOf({ events, undecodable, next }: DecodedBatch<InboxEvent>): Generator<InboxStep> {
-  let step: InboxStep['events'] = []
+export function stepsOf({ events, undecodable, next }: DecodedBatch<InboxEvent>): InboxStep[] {
+  const runs = events.length === 0 ? [[]] : [...chunksByWeight(events, MAX_WRITES, weightOf)]
   let from = -Infinity
-  let bytes = 0
-  let writes = 0
-  const endingAt = (to: number): InboxStep => {
-    const ofStep = undecodable.filter(({ record }) => record.offset >= from && record.offset < to)
-    return { events: step, undecodable: ofStep, next: to }
-  }
-  for (const decoded of events) {
-    const { event } = decoded.recorded
-    const moreBytes = event.type === 'MessageReceived' ? event.size : 0
-    const moreWrites = writesOf(event)
-    if (step.length > 0 && (bytes + moreBytes > MAX_SOURCE_BYTES || writes + moreWrites > MAX_WRITES)) {
-      yield endingAt(decoded.offset)
-      step = []
-      from = decoded.offset
-      bytes = 0
-      writes = 0
-    }
-    step.push(decoded)
-    bytes += moreBytes
-    writes += moreWrites
-  }
-  yield endingAt(next)
+  return runs.map((run, index) => {
+    const start = from
+    const to = runs[index + 1]?.[0]?.offset ?? next
+    from = to
+    const ofStep = undecodable.filter(({ record: { offset } }) => offset >= start && offset < to)
+    return { events: run, undecodable: ofStep, next: to }
+  })
+}
+
+/** The writes of an event, or the same share of the bytes in a step if that is more. */
+function weightOf({ recorded: { event } }: InboxStep['events'][number]): number {
+  const bytes = event.type === 'MessageReceived' ? event.size : 0
+  return Math.max(writesOf(event), (bytes / MAX_SOURCE_BYTES) * MAX_WRITES)
 }
 
 /**
