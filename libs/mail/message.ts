@@ -4,7 +4,6 @@ import {
   named,
   object,
   optional,
-  plain,
   type ValueOf,
   type ValuesOf,
 } from '#libs/domain/event-sourcing/declare.js'
@@ -45,16 +44,13 @@ export type OneTimeCode = Static<typeof Code>
 
 const attachment = object(
   {
-    index: plain(Count('Its number in the path of its content, from 0.')),
-    filename: plain(OrNull(Type.String(), 'The file name that the sender declared.')),
-    contentType: plain(Type.String({ description: 'The media type that the sender declared.' })),
-    size: plain(Count('The decoded size in bytes.')),
-    contentId: plain(OrNull(Type.String(), 'The id that `cid:` links in the HTML refer to.')),
-    isInline: named(
-      'inline',
-      plain(Type.Boolean({ description: 'Whether it is to be shown within the mail.' })),
-    ),
-    sha256: plain(Digest('SHA-256 of the decoded bytes.')),
+    index: Count('Its number in the path of its content, from 0.'),
+    filename: OrNull(Type.String(), 'The file name that the sender declared.'),
+    contentType: Type.String({ description: 'The media type that the sender declared.' }),
+    size: Count('The decoded size in bytes.'),
+    contentId: OrNull(Type.String(), 'The id that `cid:` links in the HTML refer to.'),
+    isInline: named('inline', Type.Boolean({ description: 'Whether it is to be shown within the mail.' })),
+    sha256: Digest('SHA-256 of the decoded bytes.'),
   },
   { $id: 'Attachment', description: 'An attachment of a mail.' },
 )
@@ -71,17 +67,13 @@ export type Header = Static<typeof Header>
 
 const trace = object(
   {
-    mailFrom: plain(
-      Type.String({ description: 'The address in MAIL FROM; empty for the null reverse-path.' }),
-    ),
-    rcptTo: plain(Type.String({ description: 'The RCPT TO address of this copy.' })),
-    helo: plain(Type.String({ description: "The client's EHLO or HELO." })),
-    remoteAddress: plain(Type.String({ description: "The client's IP address." })),
-    tls: plain(
-      OrNull(
-        Type.Object({ version: Type.String(), cipher: Type.String() }),
-        'Null for an unencrypted connection.',
-      ),
+    mailFrom: Type.String({ description: 'The address in MAIL FROM; empty for the null reverse-path.' }),
+    rcptTo: Type.String({ description: 'The RCPT TO address of this copy.' }),
+    helo: Type.String({ description: "The client's EHLO or HELO." }),
+    remoteAddress: Type.String({ description: "The client's IP address." }),
+    tls: OrNull(
+      Type.Object({ version: Type.String(), cipher: Type.String() }),
+      'Null for an unencrypted connection.',
     ),
   },
   { $id: 'Envelope', description: 'The SMTP envelope of a mail.' },
@@ -185,58 +177,49 @@ export type WarningCode =
 
 /** The properties of a message, without its source. */
 export const MESSAGE = {
-  id: plain(IdOf('msg', 'Never changes and is never reused.')),
-  inboxId: plain(IdOf('inb', 'The inbox that received it.')),
+  id: IdOf('msg', 'Never changes and is never reused.'),
+  inboxId: IdOf('inb', 'The inbox that received it.'),
   receivedAt: time('When it was accepted.'),
-  subject: plain(OrNull(Type.String(), 'The decoded subject; null if the mail has none.')),
-  sender: plain(
-    Type.String({ description: "The first From address, or the envelope's MAIL FROM if there is none." }),
+  subject: OrNull(Type.String(), 'The decoded subject; null if the mail has none.'),
+  sender: Type.String({
+    description: "The first From address, or the envelope's MAIL FROM if there is none.",
+  }),
+  recipient: Type.String({ description: 'The RCPT TO address of this copy.' }),
+  recipientDetail: OrNull(
+    Type.String(),
+    'What follows the first `+` in the local part of `recipient` (RFC 5233); null without one.',
   ),
-  recipient: plain(Type.String({ description: 'The RCPT TO address of this copy.' })),
-  recipientDetail: plain(
-    OrNull(
-      Type.String(),
-      'What follows the first `+` in the local part of `recipient` (RFC 5233); null without one.',
-    ),
-  ),
-  from: plain(Type.Array(Mailbox)),
-  to: plain(Type.Array(Mailbox)),
-  cc: plain(Type.Array(Mailbox)),
-  replyTo: plain(Type.Array(Mailbox)),
-  date: plain(OrNull(Time(''), 'The Date header, in UTC; null if missing or unreadable.')),
-  text: plain(OrNull(Type.String(), 'The text part; null if the mail has none.')),
-  html: plain(OrNull(Type.String(), 'The HTML part; null if the mail has none.')),
+  from: Type.Array(Mailbox),
+  to: Type.Array(Mailbox),
+  cc: Type.Array(Mailbox),
+  replyTo: Type.Array(Mailbox),
+  date: OrNull(Time(''), 'The Date header, in UTC; null if missing or unreadable.'),
+  text: OrNull(Type.String(), 'The text part; null if the mail has none.'),
+  html: OrNull(Type.String(), 'The HTML part; null if the mail has none.'),
   htmlText: named(
     'visible_text',
-    plain(
-      OrNull(
-        Type.String(),
-        'The visible text of `html`, which the filter `text` also searches; null without `html`.',
-      ),
+    OrNull(
+      Type.String(),
+      'The visible text of `html`, which the filter `text` also searches; null without `html`.',
     ),
   ),
-  links: plain(
-    Type.Array(Link, {
-      description: "From the HTML's anchors, areas and forms, then the text, in order, without repeats.",
-    }),
-  ),
-  codes: plain(Type.Array(Code, { description: 'One-time codes, the most likely first.' })),
+  links: Type.Array(Link, {
+    description: "From the HTML's anchors, areas and forms, then the text, in order, without repeats.",
+  }),
+  codes: Type.Array(Code, { description: 'One-time codes, the most likely first.' }),
   attachments: list(attachment),
-  headers: plain(Type.Array(Header, { description: 'All headers in their order, including repeated ones.' })),
+  headers: Type.Array(Header, { description: 'All headers in their order, including repeated ones.' }),
   envelope: trace,
-  authentication: plain(Authentication),
-  size: plain(Count('The size of the source in bytes.')),
-  sha256: plain(Digest('SHA-256 of the source.')),
-  rawUrl: plain(Type.String({ pattern: '^/v1/', description: 'The path of the source.' })),
-  warnings: plain(Type.Array(Warning, { description: 'Empty if the whole mail could be read.' })),
+  authentication: Authentication,
+  size: Count('The size of the source in bytes.'),
+  sha256: Digest('SHA-256 of the source.'),
+  rawUrl: Type.String({ pattern: '^/v1/', description: 'The path of the source.' }),
+  warnings: Type.Array(Warning, { description: 'Empty if the whole mail could be read.' }),
   injected: optional(
-    plain(Type.Boolean({ description: 'True in a message that was put in by the API, without SMTP.' })),
+    Type.Boolean({ description: 'True in a message that was put in by the API, without SMTP.' }),
     undefined,
   ),
-  duplicateOf: optional(
-    plain(IdOf('msg', 'Only in a message that a fault repeated: the original.')),
-    undefined,
-  ),
+  duplicateOf: optional(IdOf('msg', 'Only in a message that a fault repeated: the original.'), undefined),
 }
 
 type Message = ValuesOf<typeof MESSAGE>

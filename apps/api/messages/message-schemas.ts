@@ -15,8 +15,8 @@ const Extracted = Type.Object(
 
 export const MESSAGE_PROPERTIES = {
   ...MESSAGE_SCHEMAS,
-  id: MESSAGE.id.schema,
-  inbox_id: MESSAGE.inboxId.schema,
+  id: MESSAGE.id,
+  inbox_id: MESSAGE.inboxId,
 }
 
 const extracted = Type.Optional(
@@ -74,7 +74,7 @@ export const MessageWithRaw = Type.Object(
 
 /** The answer to a deletion. */
 export const DeletedMessage = Type.Object(
-  { id: MESSAGE.id.schema, deleted_at: Time('When it was deleted. The same in the answer to a repeat.') },
+  { id: MESSAGE.id, deleted_at: Time('When it was deleted. The same in the answer to a repeat.') },
   {
     $id: 'DeletedMessage',
     description: 'A message that was deleted.',

@@ -72,11 +72,11 @@ const COUNTED = {
     /** The path's template, so that there are only a few. */
     route: field.text,
     /** The HTTP status; 499 if the client disconnected before it had the whole answer. */
-    status: field.plain(Type.Integer({ minimum: 100, maximum: 599 })),
+    status: Type.Integer({ minimum: 100, maximum: 599 }),
     /** Whether it exceeded the key's limits and was answered 429. */
     isRefused: field.named('refused', field.boolean),
     /** How many requests the event counts for. */
-    count: field.optional(field.plain(Type.Integer({ minimum: 2, maximum: MAX_SHARED })), 1),
+    count: field.optional(Type.Integer({ minimum: 2, maximum: MAX_SHARED }), 1),
     /** From the first byte of the request's header to the last byte of the answer, with fractions. */
     durationMs: field.milliseconds,
     /** The size of the request's body. */
@@ -116,7 +116,7 @@ const COUNTED = {
     /** One of a few words. */
     reason: field.text,
     /** The reply's code (RFC 5321, section 4.2). */
-    code: field.plain(Type.Integer({ minimum: 400, maximum: 599 })),
+    code: Type.Integer({ minimum: 400, maximum: 599 }),
     refusedAt: field.time,
   }),
 
