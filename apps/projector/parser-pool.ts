@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import type { AccountId, MessageId } from '#libs/domain/ids/typeid.js'
-import { isOutOfMemory } from '#libs/runtime/errors.js'
+import { isOutOfMemory, NamedError } from '#libs/runtime/errors.js'
 import { FairQueue } from '#libs/runtime/fairness/fair-queue.js'
 import { baselineMs, ParseAllowance, type ParseAllowanceOptions } from './parse-allowance.js'
 import { ParseJob } from './parse-job.js'
@@ -246,9 +246,7 @@ export class ParserPool {
   }
 }
 
-class PoolClosedError extends Error {
-  override readonly name = 'PoolClosedError'
-
+class PoolClosedError extends NamedError {
   constructor() {
     super('the parser pool is closed')
   }
