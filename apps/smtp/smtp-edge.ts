@@ -111,24 +111,11 @@ export async function startSmtp(options: SmtpEdgeOptions): Promise<SmtpEdge> {
   running.defer(() => inFlight.close())
   const recorder = new Recorder(log, '/mayfly/smtp', now)
   const faults = new MailFaults({ limits, registry: options.registry, now, onError })
-  const stores = { vault, inboxes, recorder, usage, quotas }
-  const acceptance = new Acceptance({ ...stores, faults, verifier, inFlight, now, onError })
+  const shared = { vault, inboxes, recorder, quotas, now, onError }
+  const acceptance = new Acceptance({ ...shared, usage, faults, verifier, inFlight })
   const autoInboxes = new AutoInboxes({
-    ...{
-      vault,
-      inboxes,
-      accounts,
-      views,
-      domains,
-      idempotency,
-      limits,
-      recorder,
-      quotas,
-      settings,
-      now,
-      onError,
-    },
-    plans,
+    ...shared,
+    ...{ accounts, views, domains, idempotency, limits, settings, plans },
   })
   const certificate = await loadCertificate({ settings, folder: options.tlsFolder, now })
   const auth = new SmtpAuth({ settings, accounts, views, keyUse, now, onError })
