@@ -73,9 +73,11 @@ const LAPSED_RETRY_MS = 72 * 3_600_000
 export class Recipients {
   private readonly foreign: Refusal
   private readonly trusted: Networks
-  private readonly owners = new LRUCache<string, Promise<DomainOwner>>({
+  private readonly owners = new LRUCache<string, DomainOwner>({
     max: MAX_OWNERS,
     ttl: OWNER_VALID_MS,
+    fetchMethod: (domain) => this.options.domains.ownerOf(domain),
+    ignoreFetchAbort: true,
   })
   /** A promise while it is measured. */
   private refusalOfBacklog: MaybePromise<Refusal | null> = null
@@ -102,7 +104,7 @@ export class Recipients {
       const { records } = await measureBacklog(log, inboxes, ['inbox-events'])
       return records > settings.maxBacklog ? REFUSALS.behind : null
     } catch (error) {
-      return this.unavailable(error)
+      return refusalOfError(error, this.options.onError)
     }
   }
 
@@ -116,7 +118,7 @@ export class Recipients {
       return await this.resolveOther(mailbox, attempt)
     } catch (error) {
       // Not listed: the recipient may belong to any account.
-      return this.unavailable(error)
+      return refusalOfError(error, this.options.onError)
     }
   }
 
@@ -124,7 +126,7 @@ export class Recipients {
   private async resolveOther(mailbox: string, attempt: Attempt): Promise<ResolvedRecipient | Refusal> {
     const { domains, now } = this.options
     const domain = domainOf(mailbox)
-    const owner = domain === null ? 'generated' : await this.ownerOf(domain)
+    const owner = domain === null ? 'generated' : await this.owners.forceFetch(domain)
     if (owner === 'generated') return this.refuse(owner, attempt, REFUSALS.unknownRecipient)
     if (owner === 'other') {
       const { remoteAddress } = attempt
@@ -142,16 +144,6 @@ export class Recipients {
     return address === null
       ? this.refuse(owner, attempt, REFUSALS.unknownRecipient)
       : this.accept(address, owner, attempt)
-  }
-
-  /** Remembers the owner for a second. */
-  private ownerOf(domain: string): Promise<DomainOwner> {
-    const known = this.owners.get(domain)
-    if (known !== undefined) return known
-    const owner = this.options.domains.ownerOf(domain)
-    this.owners.set(domain, owner)
-    owner.catch(() => this.owners.delete(domain))
-    return owner
   }
 
   /** The inbox that mail to the address arrives in, in any state; null if there is none. */
@@ -207,10 +199,6 @@ export class Recipients {
   private refuse(owner: RecipientOwner, attempt: Attempt, refusal: Refusal): Refusal {
     this.options.refusedMail.add(owner, attempt, refusal)
     return refusal
-  }
-
-  private unavailable(error: unknown): Refusal {
-    return refusalOfError(error, this.options.onError)
   }
 }
 
