@@ -13,7 +13,7 @@ import { createOnce } from '#libs/ports/idempotency/create-once.js'
 import type { IdempotencyStore } from '#libs/ports/idempotency/idempotency-store.js'
 import type { KeyVault } from '#libs/ports/key-vault/key-vault.js'
 import { detailsContext, sealJson } from '#libs/ports/key-vault/sealing.js'
-import type { RateLimits, RatePolicy } from '#libs/ports/rate-limit/rate-limits.js'
+import type { RateLimits } from '#libs/ports/rate-limit/rate-limits.js'
 import { isExcess, type AccountQuotas, type QuotaReservation } from '#libs/ports/read-model/account-quotas.js'
 import { ALL } from '#libs/ports/read-model/lists.js'
 import { ViewsCatchingUpError, type ConsistentViews } from '#libs/ports/read-model/consistent-views.js'
@@ -185,18 +185,10 @@ export class AutoInboxes {
   /** Counts a new inbox. Returns whether the limits of its sender and of the account allow it. */
   private async mayCreate(accountId: string, sender: string): Promise<boolean> {
     const { limits, settings } = this.options
-    const { autoInboxesPerMinute, autoInboxesPerDay } = settings
-    const policies: [string, RatePolicy][] = [
-      [
-        `sender ${sender}`,
-        { name: 'auto-inboxes', quota: autoInboxesPerMinute, windowSeconds: MINUTE_SECONDS },
-      ],
-      [accountId, { name: 'auto-inboxes-a-day', quota: autoInboxesPerDay, windowSeconds: DAY_SECONDS }],
-    ]
-    for (const [counted, policy] of policies) {
-      const { isAllowed } = await limits.consume(counted, [policy])
-      if (!isAllowed) return false
-    }
-    return true
+    const { autoInboxesPerMinute: perMinute, autoInboxesPerDay: perDay } = settings
+    const ofSender = { name: 'auto-inboxes', quota: perMinute, windowSeconds: MINUTE_SECONDS }
+    const ofAccount = { name: 'auto-inboxes-a-day', quota: perDay, windowSeconds: DAY_SECONDS }
+    const { isAllowed } = await limits.consume(`sender ${sender}`, [ofSender])
+    return isAllowed && (await limits.consume(accountId, [ofAccount])).isAllowed
   }
 }
