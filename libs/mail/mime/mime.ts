@@ -152,18 +152,7 @@ export function readEmbeddedParts(raw: Buffer): { parts: EmbeddedPart[]; baseUrl
   return { parts, baseUrl: html?.contentLocation ?? html?.baseUrl }
 }
 
-const KNOWN_ENCODINGS = new Set([
-  '',
-  'quoted-printable',
-  'base64',
-  '7bit',
-  '8bit',
-  'binary',
-  '7-bit',
-  '8-bit',
-  '7 bit',
-  '8 bit',
-])
+const KNOWN_ENCODING = /^(?:quoted-printable|base64|[78][- ]?bit|binary|)$/
 /** Bytes of HTML in which a meta element may name the charset. Browsers search 1,024, but mails have longer heads. */
 const META_BYTES = 4_096
 const META_CHARSET = /<meta\b[^>]{0,500}?\bcharset\s{0,10}=\s{0,10}["']?\s{0,10}([^\s"'/>;]{1,40})/i
@@ -192,7 +181,7 @@ function bodyText(part: Part, warnings: Warning[]): string {
  * without decoding. (RFC 2045, section 6.4, would hide such text from the reader.)
  */
 function decodedBody({ header: { encoding, type }, body }: Part, warnings: Warning[]): Buffer {
-  if (!KNOWN_ENCODINGS.has(encoding) && !type.startsWith('multipart/')) {
+  if (!KNOWN_ENCODING.test(encoding) && !type.startsWith('multipart/')) {
     const name = encoding.slice(0, 40).toWellFormed()
     const detail = `The transfer encoding "${name}" is unknown; a part is returned without decoding.`
     warnings.push({ code: 'unknown-encoding', detail })
