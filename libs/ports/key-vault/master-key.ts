@@ -1,5 +1,6 @@
 import { createHash, hash, hkdfSync } from 'node:crypto'
-import type { WebhookId } from '#libs/domain/ids/typeid.js'
+import { signingKey, type SigningKey } from '#libs/domain/audit/checkpoint.js'
+import type { LogId, WebhookId } from '#libs/domain/ids/typeid.js'
 import type { SealedSecret } from '#libs/domain/webhook/events.js'
 import { NamedError } from '#libs/runtime/errors.js'
 import type { KeyOwner } from './key-vault.js'
@@ -125,6 +126,14 @@ export class MasterKeyMissingError extends NamedError {
 
 function derive(masterKey: SecretKey, purpose: string): SecretKey {
   return secretKey(Buffer.from(hkdfSync('sha256', masterKey, '', `mayfly ${purpose}`, 32)))
+}
+
+/**
+ * The keys that sign an audit log: one from each configured master key, the current one first. So while an earlier master key
+ * is configured, who knows only its key can verify new checkpoints too.
+ */
+export function auditKeysOf(keys: DerivedKeys, id: LogId): SigningKey[] {
+  return keys.deriveKeys(`sign the audit log ${id}`).map(signingKey)
 }
 
 /** 32 bytes in base64 (RFC 4648, section 4): 43 characters and an optional padding character. */
