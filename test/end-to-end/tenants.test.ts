@@ -128,7 +128,7 @@ describe('a resource of a tenant', () => {
     target: Target,
     route: string,
     which: keyof Ids,
-    mayLackScope = false,
+    { mayLackScope = false } = {},
   ): Promise<string> {
     const answer = await request(target, route, which)
     if (route.startsWith('HEAD ')) return String(answer.status)
@@ -171,8 +171,8 @@ describe('a resource of a tenant', () => {
     const answers = await Promise.all(
       routesWithIds().map(async (route) => ({
         route,
-        own: await problemOf(target, route, 'own', true),
-        unknown: await problemOf(target, route, 'unknown', true),
+        own: await problemOf(target, route, 'own', { mayLackScope: true }),
+        unknown: await problemOf(target, route, 'unknown', { mayLackScope: true }),
       })),
     )
     expect(answers.filter(({ own, unknown }) => own !== unknown)).toEqual([])

@@ -80,9 +80,8 @@ describeOn(
   /** All rows of all tables, once they have the account. */
   async function rowsOfClickHouse(): Promise<string> {
     const database = databaseOf(basename(roles.dataDir))
-    const client = serverClient({
-      ...{ url: clickhouseUrl(), database, username: 'default', password: '', ca: null },
-    })
+    const address = { url: clickhouseUrl(), database, username: 'default', password: '', ca: null }
+    const client = serverClient(address)
     const read = async (query: string) => (await client.query({ query, format: 'TabSeparated' })).text()
     try {
       const tables = (await read(`SELECT name FROM system.tables WHERE database = '${database}'`)).trim()
