@@ -72,7 +72,7 @@ export class DeliveriesController {
     const page = await offsetPageOf(webhookId, query, reply, (range) =>
       this.deliveries.list({ webhookId, state, ...range }),
     )
-    return Promise.all(page.map(({ delivery }) => this.deliveries.json(delivery)))
+    return this.deliveries.listJson(page.map(({ delivery }) => delivery))
   }
 
   @Get('deliveries/:deliveryId')

@@ -1,12 +1,12 @@
 import { Inject, Injectable } from '@nestjs/common'
 import Type from 'typebox'
 import { list, named, object } from '#libs/domain/event-sourcing/declare.js'
-import { isId } from '#libs/domain/ids/typeid.js'
+import { isId, type InboxId } from '#libs/domain/ids/typeid.js'
 import { DELIVERY_STATES, type Delivery } from '#libs/domain/webhook/delivery.js'
 import { ABANDONED_FOR, WEBHOOK_EVENT_TYPES } from '#libs/domain/webhook/events.js'
 import type { Engine } from '#libs/engines/engine.js'
 import type { Webhook } from '#libs/domain/webhook/webhook.js'
-import { answerContext, unseal } from '#libs/ports/key-vault/sealing.js'
+import { answerContext, unseal, type SecretKey } from '#libs/ports/key-vault/sealing.js'
 import type { DeliveryListQuery } from '#libs/ports/read-model/delivery-views.js'
 import type { DeliveryRow } from '#libs/ports/read-model/views.js'
 import type { Principal } from '../access/principal.js'
@@ -130,16 +130,41 @@ export class Deliveries {
   }
 
   /** A delivery as JSON. The answers of endpoints are included, unless the key of the inbox is deleted. */
-  async json({ notification, ...delivery }: Delivery): Promise<ResourceJson> {
-    const { inboxId, type: event } = notification
-    const isAnswered = delivery.attempts.some(({ answer }) => answer !== null)
-    const found = isAnswered && inboxId !== null ? await this.views.vault.find(inboxId) : null
-    const attempts = delivery.attempts.map(({ answer: sealed, ...attempt }, index) => {
-      const context = answerContext(delivery.id, index + 1)
-      const opened = found?.state === 'known' && sealed !== null ? unseal(found.key, context, sealed) : null
-      return { ...attempt, answer: opened?.toString().toWellFormed() ?? null }
-    })
-    const about = { domainId: null, keyId: null, quota: null, ...notification }
-    return shown.json({ ...delivery, ...about, event, attempts })
+  async json(delivery: Delivery): Promise<ResourceJson> {
+    const keys = await this.keysOf([delivery])
+    return deliveryJson(delivery, keys)
   }
+
+  /** Deliveries as JSON, in the same order, with answers as in `json`. */
+  async listJson(deliveries: readonly Delivery[]): Promise<ResourceJson[]> {
+    const keys = await this.keysOf(deliveries)
+    return deliveries.map((delivery) => deliveryJson(delivery, keys))
+  }
+
+  private async keysOf(deliveries: readonly Delivery[]): Promise<Map<InboxId, SecretKey>> {
+    const answered = deliveries.filter(({ attempts }) => attempts.some(({ answer }) => answer !== null))
+    const ids = new Set(answered.flatMap(({ notification }) => notification.inboxId ?? []))
+    const keys = new Map<InboxId, SecretKey>()
+    await Promise.all(
+      [...ids].map(async (id) => {
+        const found = await this.views.vault.find(id)
+        if (found.state === 'known') keys.set(id, found.key)
+      }),
+    )
+    return keys
+  }
+}
+
+function deliveryJson(delivery: Delivery, keys: ReadonlyMap<InboxId, SecretKey>): ResourceJson {
+  const { inboxId, messageId, type: event } = delivery.notification
+  const domainId = 'domainId' in delivery.notification ? delivery.notification.domainId : null
+  const keyId = 'keyId' in delivery.notification ? delivery.notification.keyId : null
+  const quota = 'quota' in delivery.notification ? delivery.notification.quota : null
+  const key = inboxId === null ? undefined : keys.get(inboxId)
+  const attempts = delivery.attempts.map(({ answer: sealed, ...attempt }, index) => {
+    const context = answerContext(delivery.id, index + 1)
+    const isReadable = key !== undefined && sealed !== null
+    return { ...attempt, answer: isReadable ? unseal(key, context, sealed).toString().toWellFormed() : null }
+  })
+  return shown.json({ ...delivery, event, inboxId, messageId, domainId, keyId, quota, attempts })
 }
