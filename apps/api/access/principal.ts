@@ -86,12 +86,8 @@ export function RequireScope(...scopes: [Scope, ...Scope[]]): MethodDecorator & 
 }
 
 /** The scopes of which a handler requires one; null if it requires no key. */
-export function scopesOf(reflector: Reflector, handler: Handler, controller: Type): readonly Scope[] | null {
-  const scopes = reflector.getAllAndOverride<readonly Scope[] | undefined>(REQUIRED_SCOPES, [
-    handler,
-    controller,
-  ])
-  return scopes ?? null
+export function scopesOf(reflector: Reflector, declaredAt: [Handler, Type]): readonly Scope[] | null {
+  return reflector.getAllAndOverride<readonly Scope[] | undefined>(REQUIRED_SCOPES, declaredAt) ?? null
 }
 
 export type Handler = ReturnType<ExecutionContext['getHandler']>
@@ -127,8 +123,8 @@ export class ScopeGuard implements CanActivate {
 
   canActivate(context: ExecutionContext): boolean {
     const handler = context.getHandler()
-    const declaredAt = [handler, context.getClass()]
-    const required = scopesOf(this.reflector, handler, context.getClass())
+    const declaredAt: [Handler, Type] = [handler, context.getClass()]
+    const required = scopesOf(this.reflector, declaredAt)
     if (required === null) return true
     const request = context.switchToHttp().getRequest<FastifyRequest>()
     requireInboxOfToken(request)

@@ -72,7 +72,7 @@ export class EventStreams {
     try {
       await this.streams.listen(stream, channel)
       const feed = await open()
-      if (stream.ended?.reason) throw stream.ended.reason
+      stream.throwIfEnded()
       if (reply.request.method === 'HEAD') {
         leave()
         await reply.headers(HEADERS).send(Readable.from([]))
@@ -93,7 +93,7 @@ class EventStream<Entry extends FeedEntry> implements LongRequest, StreamClient 
   readonly request: FastifyRequest
   dueAtMs = Infinity
   private feed: Feed<Entry> | null = null
-  ended: { reason: Problem | null } | null = null
+  private ended: { reason: Problem | null } | null = null
   private isSending = false
   private isRung = false
   private commentAtMs = 0
@@ -104,6 +104,10 @@ class EventStream<Entry extends FeedEntry> implements LongRequest, StreamClient 
     private readonly services: Pick<EventStreams, 'stalled' | 'budgets' | 'authenticator'>,
   ) {
     this.request = reply.request
+  }
+
+  throwIfEnded(): void {
+    if (this.ended?.reason) throw this.ended.reason
   }
 
   start(feed: Feed<Entry>): void {

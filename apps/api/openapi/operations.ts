@@ -59,7 +59,7 @@ function routeOf(controller: Type, name: string, handler: Handler, registered: s
   const method = RequestMethod[requestMethod].toLowerCase() as Method
   const path = routeTemplate(`/${registered.split('/').filter(Boolean).join('/')}`)
   const isAlias = path.startsWith(ALIAS)
-  const scopes = scopesOf(reflector, handler, controller)
+  const scopes = scopesOf(reflector, [handler, controller])
   if (scopes === null && path.startsWith('/v1/'))
     throw new Error(`${controller.name}.${name} requires no scope`)
   const access: TokenAccess = scopes?.includes('read') === true ? 'read' : 'owner'
