@@ -86,4 +86,17 @@ describe('shares of time', () => {
     await untilStarted(6)
     expect(ownersOf()).toEqual(['a', 'a', 'b', 'b', 'a', 'a'])
   })
+
+  it('are not used up by work that waits while another owner’s is done', async () => {
+    await ask('a')
+    for (let piece = 0; piece < 5; piece += 1) {
+      const release = await shares.take('b')
+      beBusyFor(40)
+      release()
+    }
+    await ask('b')
+    expect(ownersOf()).toEqual(['a'])
+    await ask('a')
+    expect(ownersOf()).toEqual(['a', 'a'])
+  })
 })

@@ -45,6 +45,8 @@ export class TimeShares {
     grant: (release: Release) => void
   }>()
   private open = 0
+  /** The owners of work that has just started, and runs until it first waits for something. */
+  private starting: Owner[] = []
   private countedAtMs = performance.now()
   private busyMs = busyMs()
   /** Of the owners that have work, or had some in the last CONTENDED_MS. */
@@ -81,6 +83,8 @@ export class TimeShares {
   private start(state: Owner): Release {
     state.open += 1
     this.open += 1
+    // Runs when no promise is left to go on with.
+    if (this.starting.push(state) === 1) queueMicrotask(() => process.nextTick(() => this.endStarting()))
     if (state.startsMs.push(performance.now()) > MAX_OPEN) state.startsMs.shift()
     let isReleased = false
     return () => {
@@ -93,6 +97,11 @@ export class TimeShares {
     }
   }
 
+  private endStarting(): void {
+    this.count()
+    this.starting = []
+  }
+
   private serve(): void {
     this.count()
     const take = () => this.waiting.take(({ state, maxOpen }, owner) => this.mayStart(owner, state, maxOpen))
@@ -102,7 +111,7 @@ export class TimeShares {
     this.timer = null
   }
 
-  /** Counts the time since the last call for the owners with work in progress, each by its pieces. */
+  /** Counts the time since the last call for the owners whose work is starting, or else in progress, each by its pieces. */
   private count(): void {
     const nowMs = performance.now()
     const sinceMs = nowMs - this.countedAtMs
@@ -114,8 +123,11 @@ export class TimeShares {
     this.countedAtMs = nowMs
     this.busyMs = busy
     this.leastDebtMs = Infinity
+    const { starting } = this
     for (const [name, owner] of this.owners) {
-      const debtMs = owner.debtMs + (usedMs * owner.open) / Math.max(this.open, 1) - paidMs
+      const started = starting.filter((each) => each === owner).length
+      const part = starting.length > 0 ? started / starting.length : owner.open / Math.max(this.open, 1)
+      const debtMs = owner.debtMs + usedMs * part - paidMs
       owner.debtMs = Math.min(Math.max(debtMs, 0), REMEMBERED_DEBT_MS)
       const hasWork = owner.open > 0 || this.waiting.has(name) || nowMs - owner.askedAtMs < CONTENDED_MS
       if (hasWork) this.leastDebtMs = Math.min(this.leastDebtMs, owner.debtMs)
