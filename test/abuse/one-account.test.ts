@@ -41,11 +41,12 @@ describe('one account', () => {
       MAYFLY_WEBHOOK_ALLOW_PRIVATE: 'true',
     }
     mayfly = await startMayfly({ hasWebhooks: true, env })
-    attacker = await accountOn(mayfly)
     other = await accountOn(mayfly)
   })
   afterAll(() => mayfly.dispose())
-  beforeEach(() => {
+  // Requests that an attack leaves behind may wait for a turn of their account for a while.
+  beforeEach(async () => {
+    attacker = await accountOn(mayfly)
     controllers = []
   })
   afterEach(() => {

@@ -257,6 +257,20 @@ describe('hostile HTTP', () => {
     expect(JSON.parse(answer?.body ?? '')).toMatchObject({ name })
   })
 
+  it('closes the connection of a refused request whose body has very many chunks', async () => {
+    const wire = await openWire(httpPort(mayfly))
+    try {
+      wire.write('POST /v1/inboxes HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n')
+      wire.write('1\r\n \r\n'.repeat(4_000))
+      await until('an answer', () => /^HTTP\/1.1 401 /.test(wire.received()))
+      expect(wire.isClosed()).toBe(false)
+      wire.write('1\r\n \r\n'.repeat(1_000))
+      await until('the connection to be closed', () => wire.isClosed())
+    } finally {
+      wire.close()
+    }
+  })
+
   it('reads requests that arrive byte by byte', async () => {
     const wire = await openWire(httpPort(mayfly))
     for (const byte of `POST /v1/inboxes HTTP/1.1\r\n${JSON_BODY}Content-Length: 2\r\n\r\n{}`) {

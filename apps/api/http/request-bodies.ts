@@ -26,6 +26,8 @@ const MAIL_TYPE = /^message\/rfc822[ \t]*(;|$)/i
 const MAX_DISCARDED_BYTES = 4 * 1024 * 1024
 /** The mean size of a body's pieces, at least: a body could be 262,144 chunks of one byte. */
 const MIN_PIECE_BYTES = 16
+/** The same for a body that is discarded: less than the segments that a network usually carries. */
+const MIN_DISCARDED_PIECE_BYTES = 1024
 /** Bodies over this size need memory from the account's budget. */
 export const SMALL_BODY_BYTES = 16 * 1024
 
@@ -155,23 +157,29 @@ export async function* linesBodyOf(request: FastifyRequest): AsyncGenerator<Buff
   }
 }
 
-/** Reads and discards a body, so that the client reads its answer. Closes the connection after 4 MiB. */
+/** Reads and discards a body, so that the client reads its answer. Closes the connection after 4 MiB, or 4,096 pieces. */
 export function discardBody(raw: IncomingMessage): void {
   if (declaredBytes(raw) === 0) return
-  readPieces(raw, MAX_DISCARDED_BYTES, () => undefined).catch(() => raw.socket.destroy())
+  readPieces(raw, MAX_DISCARDED_BYTES, () => undefined, MIN_DISCARDED_PIECE_BYTES).catch(() =>
+    raw.socket.destroy(),
+  )
 }
 
 /** Resolves at the end of a body. Rejects with body-too-large if it has too many bytes or pieces. */
-function readPieces(raw: IncomingMessage, maxBytes: number, take: (piece: Buffer) => void): Promise<void> {
+function readPieces(
+  raw: IncomingMessage,
+  maxBytes: number,
+  take: (piece: Buffer) => void,
+  minPieceBytes = MIN_PIECE_BYTES,
+): Promise<void> {
   let left = maxBytes
-  let piecesLeft = Math.ceil(maxBytes / MIN_PIECE_BYTES)
+  let piecesLeft = Math.ceil(maxBytes / minPieceBytes)
   return new Promise((resolve, reject) => {
     raw.on('data', (piece: Buffer) => {
       left -= piece.length
       piecesLeft -= 1
       if (left < 0) reject(tooLarge(maxBytes))
-      else if (piecesLeft < 0)
-        reject(tooLarge(maxBytes, `, in chunks of ${MIN_PIECE_BYTES} bytes on average`))
+      else if (piecesLeft < 0) reject(tooLarge(maxBytes, `, in chunks of ${minPieceBytes} bytes on average`))
       else take(piece)
     })
     raw.once('end', resolve)
